@@ -95,13 +95,13 @@ $ kubectl $HUB wait managedcluster/edge --for=condition=ManagedClusterConditionA
 managedcluster.cluster.open-cluster-management.io/edge condition met
 
 # All of them are pods, and nothing of them was started again.
-wait $ kubectl $HUB get pods -n open-cluster-management-hub --no-headers -o custom-columns=NAME:.metadata.labels.app,READY:.status.containerStatuses[0].ready,RESTARTS:.status.containerStatuses[0].restartCount | sort
+wait $ kubectl $HUB get pods -n open-cluster-management-hub --no-headers -o custom-columns=NAME:.metadata.labels.app,READY:.status.containerStatuses[0].ready,RESTARTS:.status.containerStatuses[0].restartCount | LC_ALL=C sort
 cluster-manager-addon-webhook             true   0
+cluster-manager-registration-webhook      true   0
+cluster-manager-work-webhook              true   0
 clustermanager-addon-manager-controller   true   0
 clustermanager-placement-controller       true   0
 clustermanager-registration-controller    true   0
-cluster-manager-registration-webhook      true   0
-cluster-manager-work-webhook              true   0
 
 $ kubectl $HUB apply -f work.yaml
 manifestwork.work.open-cluster-management.io/hello created

@@ -108,13 +108,13 @@ $ kubectl $HUB wait managedcluster/edge --for=condition=ManagedClusterConditionA
 managedcluster.cluster.open-cluster-management.io/edge condition met
 
 # All of them are pods.
-wait $ kubectl $HUB get pods -n open-cluster-management-hub --no-headers -o custom-columns=NAME:.metadata.labels.app,READY:.status.containerStatuses[0].ready | sort
+wait $ kubectl $HUB get pods -n open-cluster-management-hub --no-headers -o custom-columns=NAME:.metadata.labels.app,READY:.status.containerStatuses[0].ready | LC_ALL=C sort
 cluster-manager-addon-webhook             true
+cluster-manager-registration-webhook      true
+cluster-manager-work-webhook              true
 clustermanager-addon-manager-controller   true
 clustermanager-placement-controller       true
 clustermanager-registration-controller    true
-cluster-manager-registration-webhook      true
-cluster-manager-work-webhook              true
 
 $ kubectl $HUB apply -f work.yaml
 manifestwork.work.open-cluster-management.io/hello created
