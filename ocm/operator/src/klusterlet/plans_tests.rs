@@ -466,8 +466,8 @@ fn pods_end_before_anything_else_is_taken_away() {
     assert_eq!(
         plan.to_string().lines().take(2).collect::<Vec<_>>(),
         [
-            format!("management: delete Deployment {NAMESPACE}/k-registration-agent"),
-            format!("management: delete Deployment {NAMESPACE}/k-work-agent"),
+            format!("management: delete Deployment {NAMESPACE}/k-registration-agent foreground"),
+            format!("management: delete Deployment {NAMESPACE}/k-work-agent foreground"),
         ]
     );
     assert_eq!(plan.len(), 2);
