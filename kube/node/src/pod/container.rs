@@ -36,6 +36,10 @@ const LAST_WORDS_BYTES_MAX: usize = 4096;
 /// listens there, and not on every address, leaves the port to other pods.
 const ADDRESS_VARIABLE: &str = "POD_ADDRESS";
 
+/// The variable that tells a container where its mounts are on the host, as a JSON object from one to the other. `/` is a
+/// directory of the pod, where everything else may be.
+const PATHS_VARIABLE: &str = "POD_PATHS";
+
 /// Which list of the pod's status a container is in, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
@@ -228,6 +232,8 @@ impl PodRun {
             .map(|(name, value)| (name, paths.rewrite(&value).into()))
             .collect();
         self.add_host_variables(&mut environment);
+        // Whatever the container says: its programs write where this leads them.
+        environment.insert(PATHS_VARIABLE.to_owned(), self.paths_variable(&paths).into());
         Ok(Prepared {
             line,
             environment,
@@ -269,6 +275,14 @@ impl PodRun {
         if self.has_access() {
             add("KUBECONFIG", self.dir.join("kubeconfig").into());
         }
+    }
+
+    /// Where the paths of a container are, for programs that know them without being told.
+    fn paths_variable(&self, paths: &Paths) -> String {
+        let mut all: BTreeMap<&str, &Path> = paths.pairs().collect();
+        let root = self.dir.join("root");
+        all.insert("/", &root);
+        serde_json::to_string(&all).unwrap_or_default()
     }
 
     fn paths(

@@ -161,7 +161,8 @@ async fn a_container_sees_its_environment_and_its_account() {
              envFrom: [{configMapRef: {name: m}}], env: [{name: ME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, \
              {name: TEXT, value: '$(COLOR) $(ME)'}], \
              command: [/bin/sh, -c, 'echo $TEXT; echo $KUBERNETES_SERVICE_HOST; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; \
-             grep -c tokenFile $KUBECONFIG; cat /down/labels; echo; test -d $HOME && test -w $TMPDIR && echo writable; echo ${CARGO_MANIFEST_DIR:-none}'], \
+             grep -c tokenFile $KUBECONFIG; cat /down/labels; echo; test -d $HOME && test -w $TMPDIR && echo writable; echo ${CARGO_MANIFEST_DIR:-none}; \
+             echo $POD_PATHS | tr , \"\\n\" | grep -c -e volumes/d -e serviceaccount -e /root'], \
              volumeMounts: [{name: d, mountPath: /down}]}], \
              volumes: [{name: d, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}]}",
         )
@@ -173,7 +174,7 @@ async fn a_container_sees_its_environment_and_its_account() {
     let lines: Vec<_> = log.lines().collect();
     assert_eq!(
         lines,
-        ["red p", "127.0.0.1", "default", "1", "app=\"x\"", "writable", "none"]
+        ["red p", "127.0.0.1", "default", "1", "app=\"x\"", "writable", "none", "3"]
     );
     world.stop().await;
 }
