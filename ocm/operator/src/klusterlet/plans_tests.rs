@@ -15,7 +15,7 @@ use super::{
     former, install,
     klusterlets::{External, Found, Scene, Seen},
     names, removal,
-    settings::{self, Ground, Settings},
+    settings::{self, Ground, NetworkPolicies, Settings},
     tokens::{self, Fate, Issued},
     wanted::{self, HubCredential},
 };
@@ -353,8 +353,12 @@ fn network_policies_come_and_go_with_their_gate() {
     let policies = |world: &World| world.objects.keys().filter(|it| it.starts_with("NetworkPolicy")).count();
     world.settle(&on, Layout::Upstream);
     assert_eq!(policies(&world), 4);
-    world.settle(&json!({}), Layout::Upstream);
-    assert_eq!(policies(&world), 0);
+    let mut scene = world.scene(&json!({}), Layout::Upstream);
+    assert_eq!(scene.settings.network_policies, NetworkPolicies::None, "nobody may read them unless we have made some");
+    scene.settings.network_policies = NetworkPolicies::Going;
+    let stages = wanted::stages(&scene.settings, None, &scene.current);
+    let plan = objects::plan(&stages, &scene.current, &[]);
+    assert_eq!(plan.to_string().matches("delete NetworkPolicy").count(), 4);
 }
 
 #[test]

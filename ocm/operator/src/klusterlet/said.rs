@@ -30,6 +30,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     let Some(klusterlet) = seen.klusterlet.as_deref() else {
         return plan;
     };
+    // Somebody else has just written what we had read: the next look is made at once, and is worth telling of.
+    if outcome.errors().any(|(_, error)| error.is_conflict()) {
+        return plan;
+    }
     let latest = outcome.latest::<Klusterlet>(Site::Management, None, &klusterlet.name_any());
     let before = latest.as_ref().unwrap_or(klusterlet);
     let mut after = before.clone();

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     deployment::{Program, deployment},
     names, network, rbac,
-    settings::{Place, Settings, Shape},
+    settings::{NetworkPolicies, Place, Settings, Shape},
 };
 use crate::{
     Layout, crds,
@@ -247,9 +247,9 @@ pub fn stages(settings: &Settings, pull_secret: Option<&Value>, current: &Curren
     managed.keep.push(rbac::aggregate(settings));
     let mut management = Stage::new(reason::MANAGEMENT_FAILED);
     management.keep = rbac::management(settings, is_moving);
-    match settings.has_network_policies {
-        true => management.keep.extend(network::policies(settings)),
-        false => {
+    match settings.network_policies {
+        NetworkPolicies::Kept => management.keep.extend(network::policies(settings)),
+        NetworkPolicies::Going | NetworkPolicies::None => {
             let ours = |it: &Target| current.get(it).is_some_and(|it| is_made_for(settings, it));
             management.remove = network::targets(settings).into_iter().filter(ours).collect();
         }
@@ -317,7 +317,7 @@ pub fn related(settings: &Settings, layout: Layout) -> Vec<RelatedResourceMeta> 
     let mut targets: Vec<Target> = definitions(settings).into_iter().map(|it| it.target).collect();
     targets.extend(rbac::managed(settings, false).into_iter().map(|it| it.target));
     targets.extend(rbac::management(settings, false).into_iter().map(|it| it.target));
-    if settings.has_network_policies {
+    if settings.network_policies == NetworkPolicies::Kept {
         targets.extend(network::targets(settings));
     }
     targets.extend(settings.deployments().iter().map(|it| deployment_target(settings, it)));
