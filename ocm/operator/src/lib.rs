@@ -9,6 +9,7 @@
 
 pub mod crds;
 pub mod feature_gates;
+pub mod charts;
 pub mod hub;
 pub mod klusterlet;
 pub mod objects;
