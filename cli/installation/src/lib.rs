@@ -4,6 +4,7 @@
 //!
 //! What a verb does is here, as a function of plain options; `drover` and `clusteradm` type it each in its own way.
 
+pub mod accept;
 pub mod bundle;
 pub mod charts;
 pub mod cluster;
@@ -11,6 +12,7 @@ pub mod former;
 pub mod gates;
 pub mod hub;
 pub mod images;
+pub mod info;
 pub mod manifests;
 pub mod operated;
 pub mod resources;
