@@ -128,7 +128,7 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
         }
         read.given.insert(flag.name, !typed.is_empty());
         let typed = if typed.is_empty() && !flag.default.is_empty() {
-            vec![flag.default.to_owned()]
+            vec![default(flag)]
         } else {
             typed
         };
@@ -142,6 +142,14 @@ pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]
     }
     read.gates = gates(subcommand, &read.pairs(FEATURE_GATES.name));
     Ok(read)
+}
+
+/// What a flag says that is not typed. A path is one of the pod's.
+fn default(flag: &Flag) -> String {
+    if flag.default.starts_with('/') {
+        return process::pod::path(flag.default).to_string_lossy().into_owned();
+    }
+    flag.default.to_owned()
 }
 
 /// The parts of a list; an empty text has none.

@@ -6,6 +6,7 @@ mod add_on_credentials;
 mod add_ons;
 mod cli;
 mod command;
+mod in_pod;
 mod manifests;
 mod quantity;
 mod selector_text;
@@ -26,13 +27,18 @@ fn main() -> ExitCode {
     if let Some(code) = examples::run_in_pod(&arguments) {
         return code;
     }
+    let arguments = match in_pod::arguments(&arguments) {
+        None => arguments,
+        Some(Ok(of_the_program)) => of_the_program,
+        Some(Err(code)) => return code,
+    };
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
     }
     if let Some((program, arguments)) = compat::asked_for(&arguments) {
         return program.run(arguments);
     }
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::parse_from(&arguments);
     match command::run(cli, begun) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output went away (`drover get clusters | head -1`): nobody is left to tell.

@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod bundle;
+pub mod capi;
 pub mod charts;
 pub mod cluster;
 pub mod former;

@@ -264,6 +264,9 @@ pub fn keep(plan: &mut Plan, reason: &str, object: &Object, current: &Current, g
             plan.wait(format!("{target} is being deleted; it is made again when it is gone"));
             None
         }
+        ("Secret" | "ConfigMap", Some(found)) => {
+            plan.keep_value(target.clone(), Some(found), &with_nothing_else(found, manifest))
+        }
         (_, found) => plan.keep_value(target.clone(), found, manifest),
     };
     if let Some(step) = step {
@@ -297,12 +300,27 @@ pub fn is_going(found: &Value) -> bool {
 fn is_another(kind: &str, found: &Value, desired: &Value) -> bool {
     match kind {
         "ClusterRoleBinding" | "RoleBinding" => !contains(&found["roleRef"], &desired["roleRef"]),
+        "Secret" => {
+            let of = |it: &Value| it["type"].as_str().unwrap_or("Opaque").to_owned();
+            of(found) != of(desired)
+        }
         "Service" => {
             let of = |it: &Value| it["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
             of(found) != of(desired) && (of(found) == "ExternalName" || of(desired) == "ExternalName")
         }
         _ => false,
     }
+}
+
+/// The data of a Secret or a ConfigMap as it is to be, and that it has no other.
+fn with_nothing_else(found: &Value, desired: &Value) -> Value {
+    let mut desired = desired.clone();
+    for key in found["data"].as_object().into_iter().flatten().map(|it| it.0.as_str()) {
+        if desired["data"].get(key).is_none() {
+            desired["data"][key] = Value::Null;
+        }
+    }
+    desired
 }
 
 /// Writes a Deployment whole, when it is to be otherwise than it was last written, and when its generation says that
@@ -344,6 +362,11 @@ fn keep_deployment(
         subresource: None,
         object: desired,
     }))
+}
+
+/// Whether a Deployment says that it was last written as it is to be.
+pub fn is_as_wanted(found: &Value, desired: &Value) -> bool {
+    found["metadata"]["annotations"][annotations::TYPED_SPEC_HASH] == spec_hash(&desired["spec"])
 }
 
 /// What stands in the annotation by which it is seen that a Deployment is to be otherwise.

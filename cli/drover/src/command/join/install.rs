@@ -7,7 +7,9 @@ use anyhow::{Result, bail};
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
 use client::{connect::ApiServer, flags::Global};
 use installation::{
-    Mode, charts,
+    Mode,
+    capi::CapiFlags,
+    charts,
     cluster::{
         self, JoinOptions, Step,
         hub_access::{Route, parse_proxy},
@@ -103,6 +105,8 @@ pub struct Install {
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
     #[command(flatten)]
+    capi: CapiFlags,
+    #[command(flatten)]
     refused: Refused,
 }
 
@@ -157,6 +161,7 @@ impl Install {
             ("--resource-qos-class", self.resources.is_given()),
             ("--klusterlet-values-file", self.klusterlet_values_file.is_some()),
             ("--values", values.is_given()),
+            ("--capi-import", self.capi.capi_import),
             // The one that everybody adds who knows clusteradm.
             ("--wait", self.wait),
             ("--timeout", self.timeout.is_some()),
@@ -236,7 +241,10 @@ impl Install {
             mode: if self.dry_run { Mode::DryRun } else { Mode::Write },
             ..JoinOptions::new(name, route.apply(&hub).await?)
         };
-        let cluster = ApiServer::connect(global).await?;
+        let cluster = match self.capi.cluster(global).await? {
+            Some(cluster) => cluster,
+            None => ApiServer::connect(global).await?,
+        };
         let version = cluster.client.apiserver_version().await;
         version.map_err(|error| cluster.explain("could not reach the cluster to join", &error))?;
         let prepared = cluster::prepare(&cluster, &options).await?;
