@@ -42,7 +42,7 @@ exit 1
 
 $ clusteradm gte clusters 2>&1
 Error: unknown command "gte" for "clusteradm"
-
+<blank>
 Did you mean this?
 ...
 Run 'clusteradm --help' for usage.

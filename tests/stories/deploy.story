@@ -76,11 +76,14 @@ drover-hub   1/1     1            1           <age>
 $ kubectl get deployment -n open-cluster-management-hub drover-hub -o jsonpath='{.spec.template.spec.containers[0].readinessProbe.httpGet.path}{"\n"}'
 /readyz
 
+# It listens at its pod's address, on whatever port others listen too.
+let HUB_POD $ kubectl get pods -n open-cluster-management-hub -o jsonpath='{.items[0].status.podIP}'
+
 # Health is told to anybody, as to the kubelet; the metrics to those who may see them.
-$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token nobodys get --raw /healthz; echo
+$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://$HUB_POD:$HEALTH --token nobodys get --raw /healthz; echo
 ok
 
-$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token nobodys get --raw /metrics 2>&1
+$ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://$HUB_POD:$HEALTH --token nobodys get --raw /metrics 2>&1
 error: You must be logged in to the server (Unauthorized)
 exit 1
 
@@ -89,7 +92,7 @@ serviceaccount/scraper created
 clusterrole.rbac.authorization.k8s.io/scraper created
 clusterrolebinding.rbac.authorization.k8s.io/scraper created
 
-wait $ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://127.0.0.1:$HEALTH --token "$(kubectl create token scraper)" get --raw /metrics | grep -c -e '^process_resident_memory_bytes '
+wait $ kubectl --kubeconfig /dev/null --insecure-skip-tls-verify --server https://$HUB_POD:$HEALTH --token "$(kubectl create token scraper)" get --raw /metrics | grep -c -e '^process_resident_memory_bytes '
 1
 
 wait $ kubectl get managedclustersets -o name

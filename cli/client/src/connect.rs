@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use credential::connection;
+use credential::{confined, connection};
 use kube::{
     Api, Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -79,6 +79,8 @@ impl ApiServer {
 
 /// The configuration for one context of a kubeconfig.
 async fn config(kubeconfig: Kubeconfig, context: Option<String>, from: &str) -> Result<Config> {
+    // Before anything is made of it: a kubeconfig may name a program, which is run to get a credential.
+    confined::check(&kubeconfig).map_err(|why| anyhow!("{from} is not used: {why}"))?;
     let known: Vec<String> = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect();
     let mut checked = kubeconfig.clone();
     let options = KubeConfigOptions {
@@ -143,7 +145,10 @@ fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
     if let (Some(host), Some(port)) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"))
         && Path::new(SERVICE_ACCOUNT).join("token").exists()
     {
-        return Ok((of_pod(&host, &port), "the pod's ServiceAccount".to_owned()));
+        return Ok((
+            of_pod(&host, &port, Path::new(SERVICE_ACCOUNT)),
+            "the pod's ServiceAccount".to_owned(),
+        ));
     }
     let local = Path::new(LOCAL_HUB);
     if local.exists() {
@@ -158,8 +163,8 @@ fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
 /// Where Kubernetes puts what a pod speaks to the API with.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The kubeconfig that a pod has in pieces. The token is named and not read: Kubernetes renews it.
-fn of_pod(host: &str, port: &str) -> Kubeconfig {
+/// The kubeconfig that a pod has in pieces, in this directory. The token is named and not read: Kubernetes renews it.
+pub fn of_pod(host: &str, port: &str, account: &Path) -> Kubeconfig {
     let host = if host.contains(':') {
         format!("[{host}]")
     } else {
@@ -167,9 +172,9 @@ fn of_pod(host: &str, port: &str) -> Kubeconfig {
     };
     let pod = json!({
         "clusters": [{"name": "pod", "cluster": {
-            "server": format!("https://{host}:{port}"), "certificate-authority": format!("{SERVICE_ACCOUNT}/ca.crt"),
+            "server": format!("https://{host}:{port}"), "certificate-authority": account.join("ca.crt"),
         }}],
-        "users": [{"name": "pod", "user": {"tokenFile": format!("{SERVICE_ACCOUNT}/token")}}],
+        "users": [{"name": "pod", "user": {"tokenFile": account.join("token")}}],
         "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
         "current-context": "pod",
     });
@@ -179,6 +184,7 @@ fn of_pod(host: &str, port: &str) -> Kubeconfig {
 /// Reads one kubeconfig file.
 pub fn read(path: &Path) -> Result<Kubeconfig> {
     let name = path.display();
+    confined::check_file(path).map_err(|why| anyhow!("{name} is not used: {why}"))?;
     match Kubeconfig::read_from(path) {
         Ok(kubeconfig) if kubeconfig.clusters.is_empty() && kubeconfig.contexts.is_empty() => {
             bail!("{name} is not a kubeconfig: it names no cluster and no context")

@@ -15,7 +15,12 @@ pub struct FlagValues {
 
 impl FlagValues {
     /// From what was typed for each flag, in the order it was typed.
-    pub(crate) fn of(flags: &[&'static Flag], gates: &[Gate], typed: &BTreeMap<&'static str, Vec<String>>) -> Self {
+    pub(crate) fn of(
+        flags: &[&'static Flag],
+        gates: &[Gate],
+        typed: &BTreeMap<&'static str, Vec<String>>,
+        default: impl Fn(&Flag) -> String,
+    ) -> Self {
         let mut read = Self::default();
         for flag in flags {
             let typed = typed.get(flag.name).cloned().unwrap_or_default();
@@ -23,7 +28,7 @@ impl FlagValues {
                 read.given.push(flag.name);
             }
             let typed = if typed.is_empty() && !flag.default.is_empty() {
-                vec![flag.default.to_owned()]
+                vec![default(flag)]
             } else {
                 typed
             };

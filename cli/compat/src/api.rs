@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
-use client::bootstrap;
+use client::{bootstrap, connect};
 use credential::{Connection, KubeconfigSource, Loaded};
 use kube::{Client, Config};
+use process::pod;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -19,8 +20,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How often, while they are not there at all: whoever writes them may come later.
 const LOOK_FIRST: Duration = Duration::from_millis(500);
 
-/// Where a pod finds its namespace.
-const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// Where a pod finds its credentials and its namespace.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// An API server that is spoken to.
 #[derive(Clone)]
@@ -37,7 +38,10 @@ pub struct Reached {
 /// Speaks to the API server of this kubeconfig, or of the pod where it is empty.
 pub async fn reach(kubeconfig: &str, stop: &CancellationToken) -> Result<Reached> {
     if kubeconfig.is_empty() {
-        return in_cluster();
+        return match pod::lookup(ACCOUNT) {
+            Some(account) => in_pod(&account).await,
+            None => in_cluster(),
+        };
     }
     let path = PathBuf::from(kubeconfig);
     let (loaded, connection) = load(&path).await?;
@@ -63,6 +67,24 @@ pub async fn reach_when_there(kubeconfig: &Path, stop: &CancellationToken) -> Op
             () = tokio::time::sleep(LOOK_FIRST) => {}
         }
     }
+}
+
+/// In a pod whose files are not where they would be in a container.
+async fn in_pod(account: &Path) -> Result<Reached> {
+    let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
+    let (host, port) = (
+        variable("KUBERNETES_SERVICE_HOST")?,
+        variable("KUBERNETES_SERVICE_PORT")?,
+    );
+    let kubeconfig = connect::of_pod(&host, &port, account);
+    let loaded = credential::kubeconfig::load("of the pod's ServiceAccount", kubeconfig).await?;
+    let connection = Connection::new(&loaded.config)?;
+    Ok(Reached {
+        client: connection.client(),
+        server: loaded.server,
+        ca: pem(&loaded.config),
+        moved: CancellationToken::new(),
+    })
 }
 
 fn in_cluster() -> Result<Reached> {
@@ -152,7 +174,7 @@ fn pem(config: &Config) -> Option<Vec<u8>> {
 
 /// The namespace of the pod that this process is, if it is one.
 pub fn pod_namespace() -> Option<String> {
-    let text = std::fs::read_to_string(POD_NAMESPACE_FILE).ok()?;
+    let text = std::fs::read_to_string(pod::path(ACCOUNT).join("namespace")).ok()?;
     Some(text.trim().to_owned()).filter(|it| !it.is_empty())
 }
 

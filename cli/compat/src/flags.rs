@@ -160,7 +160,7 @@ const REGISTRATION_CONTROLLER: &[Flag] = &[
         "agent-image",
         Text,
         "",
-        "For the importer of clusters, which is not here",
+        "The image of the operator that imported clusters get, with render-auto",
     ),
     flag(
         "auto-approved-arn-patterns",
@@ -190,7 +190,7 @@ const REGISTRATION_CONTROLLER: &[Flag] = &[
         "bootstrap-serviceaccount",
         Text,
         "open-cluster-management/agent-registration-bootstrap",
-        "For the importer of clusters, which is not here",
+        "The ServiceAccount, as NAMESPACE/NAME, that imported clusters join with, with render-auto",
     ),
     hidden(
         "cluster-auto-approval-users",
@@ -222,20 +222,20 @@ const REGISTRATION_CONTROLLER: &[Flag] = &[
         "hub-apiserver-url",
         Text,
         "",
-        "For the importer of clusters, which is not here",
+        "Where imported clusters reach the hub, with render-auto; else ConfigMap kube-public/cluster-info says",
     ),
     flag("hub-cluster-arn", Text, "", "For the driver awsirsa, which is not here"),
     flag(
         "image-pull-secret-name",
         Text,
         "open-cluster-management-image-pull-credentials",
-        "For the importer of clusters, which is not here",
+        "The Secret that imported clusters pull images with, with render-auto",
     ),
     flag(
         "import-renderers",
         List,
         "render-from-config-secret",
-        "For the importer of clusters, which is not here",
+        "What imported clusters are told, the later over the earlier: render-auto, render-from-config-secret",
     ),
     flag(
         "labels",

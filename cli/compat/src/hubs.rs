@@ -6,9 +6,11 @@ use anyhow::{Result, anyhow};
 use hub::{Component, Options};
 use ocm_api::namespaces;
 use ocm_reconcile::awaited;
+use operator::importer::{self, Renderer};
 use registration::hub::GarbageKind;
 
 use super::{
+    api,
     debug_page::DebugPage,
     drivers,
     read::FlagValues,
@@ -32,12 +34,35 @@ pub async fn registration(values: FlagValues) -> Result<()> {
     it.auto_approved_csr_users = if is_automatic { users } else { Vec::new() };
     it.default_sets = values.gate("DefaultClusterSet");
     it.cluster_profiles = values.gate("ClusterProfile");
-    it.cluster_importer = values.gate("ClusterImporter");
     it.garbage = match values.gate("ResourceCleanup") {
         true => Some(garbage(&values.list("gc-resource-list"))?),
         false => None,
     };
+    if values.gate("ClusterImporter") {
+        options.importer = Some(importer(&values)?);
+    }
     run(values, "registration-controller", Component::Registration, options).await
+}
+
+/// What the importer of clusters is told.
+fn importer(values: &FlagValues) -> Result<importer::Options> {
+    let named = |flag: &str| values.some(flag).map(str::to_owned);
+    let wrong = |flag: &str, why: String| anyhow!("--{flag}: {why}");
+    let account = values.text("bootstrap-serviceaccount");
+    let renderers = Renderer::list(&values.list("import-renderers"));
+    let namespace = named("namespace").or_else(api::pod_namespace);
+    Ok(importer::Options {
+        renderers: renderers.map_err(|why| wrong("import-renderers", why))?,
+        hub_apiserver_url: named("hub-apiserver-url"),
+        agent_image: named("agent-image"),
+        bootstrap_service_account: importer::namespaced(account)
+            .map_err(|why| wrong("bootstrap-serviceaccount", why))?,
+        pull_secret: (
+            namespace.unwrap_or_else(|| namespaces::HUB.to_owned()),
+            values.text("image-pull-secret-name").to_owned(),
+        ),
+        ..importer::Options::default()
+    })
 }
 
 /// What the gate `CloudEventsDrivers` turns on beside the driver `kube`.

@@ -1,15 +1,17 @@
 //! The operators as programs: what their flags mean.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures::future::join_all;
-use operator::Layout;
+use operator::{Layout, hub::CertificateTimes};
+use process::environment::{read, variable};
 
 use super::{
     api,
     read::FlagValues,
     rounds::{self, ControllerProgram, Round, RoundContext},
+    settings,
 };
 
 /// `registration-operator hub`, and `drover operator hub`.
@@ -24,6 +26,7 @@ pub async fn hub(values: FlagValues, layout: Layout) -> Result<()> {
         enable_sync_labels: values.is_on("enable-sync-labels"),
         image_pull_secret_name: values.text("image-pull-secret-name").to_owned(),
         agent_image: std::env::var("AGENT_IMAGE").ok().filter(|it| !it.is_empty()),
+        certificates: certificate_times(variable)?,
     };
     let round: Round = Arc::new(move |ground: RoundContext| {
         let options = options.clone();
@@ -45,6 +48,7 @@ pub async fn klusterlet(values: FlagValues, layout: Layout) -> Result<()> {
         deployment_replicas: replicas(&values),
         disable_default_addon_namespace: values.is_on("disable-default-addon-namespace"),
         enable_sync_labels: values.is_on("enable-sync-labels"),
+        hub_access_check_interval: settings::hub_access_check_interval()?,
     };
     let round: Round = Arc::new(move |ground: RoundContext| {
         let options = options.clone();
@@ -56,6 +60,25 @@ pub async fn klusterlet(values: FlagValues, layout: Layout) -> Result<()> {
     });
     run(values, "klusterlet", round).await
 }
+
+/// How long the certificates of webhooks live, as environment variables in the place of upstream's constants. What lived
+/// less than a minute would be over before every API server has heard of what comes next.
+fn certificate_times(says: impl Fn(&str) -> Option<String>) -> Result<CertificateTimes> {
+    let usual = CertificateTimes::default();
+    let life = |name: &str, usual: Duration| {
+        let life = read(name, says(name), usual)?;
+        ensure!(life >= LIFE_MIN, "{name} must be a minute at least");
+        Ok(life)
+    };
+    let rotation = "DROVER_CERT_ROTATION_INTERVAL";
+    Ok(CertificateTimes {
+        signer: life("DROVER_SIGNING_CERT_VALIDITY", usual.signer)?,
+        target: life("DROVER_TARGET_CERT_VALIDITY", usual.target)?,
+        look_again: read(rotation, says(rotation), usual.look_again)?,
+    })
+}
+
+const LIFE_MIN: Duration = Duration::from_secs(60);
 
 async fn run(values: FlagValues, component: &'static str, round: Round) -> Result<()> {
     let program = ControllerProgram {

@@ -1,5 +1,7 @@
 //! Timers that upstream keeps as constants, as environment variables with Go's durations.
 
+use std::time::Duration;
+
 use anyhow::{Result, anyhow};
 use process::environment::duration;
 use registration::agent::Intervals;
@@ -25,4 +27,12 @@ pub fn addon_lease_seconds() -> Result<Option<u64>> {
             None => Err(anyhow!("{name}={text} is not a number of seconds")),
         },
     }
+}
+
+/// After how long the operator of agents asks a hub again that refuses an agent.
+pub fn hub_access_check_interval() -> Result<Duration> {
+    duration(
+        "DROVER_HUB_ACCESS_CHECK_INTERVAL",
+        operator::klusterlet::HUB_ACCESS_CHECK_INTERVAL,
+    )
 }

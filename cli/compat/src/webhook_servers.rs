@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use kube::Client;
 use process::{
     certificate_files::CertificateFiles,
+    pod,
     serving::{self, PageRequest, PageResponse, Pages, Tls},
 };
 use tokio::net::TcpListener;
@@ -63,7 +64,8 @@ async fn listen(values: &FlagValues, pages: Arc<dyn Pages>, stop: CancellationTo
     let rules = Tls::read(values.text("tls-min-version"), values.text("tls-cipher-suites"))?;
     let directory = match values.some("certdir") {
         Some(directory) => PathBuf::from(directory),
-        None => std::env::temp_dir().join("k8s-webhook-server/serving-certs"),
+        None => pod::lookup("/tmp/k8s-webhook-server/serving-certs")
+            .unwrap_or_else(|| std::env::temp_dir().join("k8s-webhook-server/serving-certs")),
     };
     let host: IpAddr = values
         .text("bind-address")
@@ -75,7 +77,7 @@ async fn listen(values: &FlagValues, pages: Arc<dyn Pages>, stop: CancellationTo
         if port == 0 && flag != "port" {
             return Ok(None);
         }
-        let address = SocketAddr::new(host, port);
+        let address = SocketAddr::new(serving::of_pod(host), port);
         let listener = TcpListener::bind(address).await;
         Ok(Some(
             listener.with_context(|| format!("could not listen on {address}"))?,

@@ -7,6 +7,7 @@ mod add_ons;
 mod cli;
 mod clusteradm;
 mod command;
+mod in_pod;
 mod manifests;
 mod quantity;
 mod selector_text;
@@ -27,6 +28,11 @@ fn main() -> ExitCode {
     if let Some(code) = examples::run_in_pod(&arguments) {
         return code;
     }
+    let arguments = match in_pod::arguments(&arguments) {
+        None => arguments,
+        Some(Ok(of_the_program)) => of_the_program,
+        Some(Err(code)) => return code,
+    };
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
     }
@@ -36,7 +42,7 @@ fn main() -> ExitCode {
     if let Some(call) = clusteradm::asked_for(&arguments) {
         return call.run();
     }
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::parse_from(&arguments);
     match command::run(cli, begun) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output went away (`drover get clusters | head -1`): nobody is left to tell.

@@ -1,6 +1,6 @@
 //! The node of an embedded cluster: what makes its pods run.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -14,6 +14,32 @@ use crate::{embedded::Embedded, examples};
 /// The image of the example add-ons, which this binary stands for, whatever the tag.
 const OWN_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
 
+/// The images of hubs, agents and their operators, ours and upstream's, which this binary stands for, whatever the tag.
+const INSTALLED_IMAGES: [&str; 6] = [
+    "drover",
+    "quay.io/open-cluster-management/registration",
+    "quay.io/open-cluster-management/work",
+    "quay.io/open-cluster-management/placement",
+    "quay.io/open-cluster-management/addon-manager",
+    "quay.io/open-cluster-management/registration-operator",
+];
+
+/// What they are for: upstream's programs, and ours.
+pub const PROGRAMS: [&str; 8] = [
+    "registration",
+    "work",
+    "placement",
+    "addon",
+    "registration-operator",
+    "operator",
+    "hub",
+    "agent",
+];
+
+/// The first word of what a node runs for these images; the pod's directory and the container's command follow. People
+/// do not type it.
+pub const IN_POD: &str = "--in-pod";
+
 /// How long pods may take to end when we stop. Whoever pressed Ctrl-C waits for it.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
@@ -24,15 +50,20 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
 }
 
 /// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may
-/// make pods is not to have a shell by it: it runs the example add-ons and nothing else of this binary.
+/// make pods is not to have a shell by it: it runs the example add-ons, hubs, agents and their operators, confined to the
+/// files of the pod, and nothing else of this binary.
 pub fn images(mappings: &[String]) -> Result<ImageMap> {
     let mut images = ImageMap::default();
     let program = std::env::current_exe().context("could not find the program that runs")?;
-    let command = Command {
-        words: vec![program.to_string_lossy().into_owned(), examples::IN_POD.to_owned()],
-        then: Then::OneOf(examples::programs().iter().map(|it| it.name().to_owned()).collect()),
+    let command = |in_pod: &str, programs: BTreeSet<String>| Command {
+        words: vec![program.to_string_lossy().into_owned(), in_pod.to_owned()],
+        then: Then::OneOf(programs),
     };
-    images.insert(OWN_IMAGE, command);
+    let examples = examples::programs().iter().map(|it| it.name().to_owned()).collect();
+    images.insert(OWN_IMAGE, command(examples::IN_POD, examples));
+    for image in INSTALLED_IMAGES {
+        images.insert(image, command(IN_POD, PROGRAMS.map(str::to_owned).into()));
+    }
     for mapping in mappings {
         images.add(mapping)?;
     }
@@ -131,6 +162,23 @@ mod tests {
             let refusal = line(&ours, &own, others).unwrap_err();
             assert!(
                 refusal.starts_with("the image stands for helloworld, helloworldhelm, helloworldhosted only"),
+                "{refusal}"
+            );
+        }
+        let installed = |image: &str, args: &[&str]| line(&ours, image, args).map(|it| it[1..].join(" "));
+        let runs = |text: &str| Ok(format!("{IN_POD} /pod {text}"));
+        assert_eq!(installed("drover:0.1.0", &["operator", "hub"]), runs("operator hub"));
+        let work = "quay.io/open-cluster-management/work:v1.3.1";
+        assert_eq!(installed(work, &["/work", "agent"]), runs("/work agent"));
+        for others in [
+            &["up"][..],
+            &["kube", "up"],
+            &["--node-image-map", "a=*"],
+            &["helloworld"],
+        ] {
+            let refusal = installed("drover:0.1.0", others).unwrap_err();
+            assert!(
+                refusal.starts_with("the image stands for addon, agent, hub, "),
                 "{refusal}"
             );
         }

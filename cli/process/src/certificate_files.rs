@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::serving::Tls;
+use super::{pod, serving::Tls};
 
 /// How often the files are looked at. They are two, and small.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl CertificateFiles {
 
     /// The ones in the usual place, if there are both.
     pub fn usual() -> Option<Self> {
-        Self::in_directory(USUAL.as_ref()).if_there()
+        Self::in_directory(&pod::path(USUAL)).if_there()
     }
 
     fn if_there(self) -> Option<Self> {

@@ -6,6 +6,7 @@ pub mod certificate_files;
 pub mod code_pages;
 pub mod environment;
 pub mod health;
+pub mod pod;
 pub mod runtime;
 pub mod sent;
 pub mod serving;

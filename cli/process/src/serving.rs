@@ -2,7 +2,13 @@
 //! Upstream: library-go `controllercmd`, whose server is the generic one of Kubernetes: health is for everybody, the
 //! rest for whom the API server lets in.
 
-use std::{convert::Infallible, fmt::Write, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    fmt::Write,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
@@ -31,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use tracing::warn;
 
-use crate::{health::Ready, sent::Sent};
+use crate::{environment, health::Ready, sent::Sent};
 
 /// A request, of which everything but the body was read.
 pub struct PageRequest {
@@ -336,8 +342,26 @@ impl Tls {
     }
 }
 
-/// Reads `HOST:PORT`; an empty host is every address.
+/// Reads `HOST:PORT` as an address to listen on; an empty host is every address, which in a pod that has one of its own is
+/// the pod's.
 pub fn address(text: &str) -> Result<SocketAddr> {
+    let mut address = parse(text)?;
+    address.set_ip(of_pod(address.ip()));
+    Ok(address)
+}
+
+/// Where to listen for whoever wants to listen on this address. Embedded nodes have no network for each pod and tell a pod
+/// its address in this variable: a program that listened on all of them would take the port from every other pod.
+pub fn of_pod(ip: IpAddr) -> IpAddr {
+    own_address(ip, environment::variable("POD_ADDRESS").as_deref())
+}
+
+fn own_address(ip: IpAddr, of_pod: Option<&str>) -> IpAddr {
+    let own = of_pod.and_then(|it| it.parse().ok());
+    own.filter(|_| ip.is_unspecified()).unwrap_or(ip)
+}
+
+fn parse(text: &str) -> Result<SocketAddr> {
     let whole = if text.starts_with(':') {
         format!("0.0.0.0{text}")
     } else {
@@ -438,8 +462,18 @@ mod tests {
 
     #[test]
     fn an_address_may_leave_its_host_out() {
-        assert_eq!(address(":8443").unwrap().to_string(), "0.0.0.0:8443");
-        assert_eq!(address("localhost:1").unwrap().to_string(), "127.0.0.1:1");
-        assert!(address("8443").is_err());
+        assert_eq!(parse(":8443").unwrap().to_string(), "0.0.0.0:8443");
+        assert_eq!(parse("localhost:1").unwrap().to_string(), "127.0.0.1:1");
+        assert!(parse("8443").is_err());
+    }
+
+    #[test]
+    fn in_a_pod_every_address_means_the_pods_own() {
+        let of = |ip: &str, pod: Option<&str>| own_address(ip.parse().unwrap(), pod).to_string();
+        assert_eq!(of("0.0.0.0", Some("127.3.2.1")), "127.3.2.1");
+        assert_eq!(of("::", Some("127.3.2.1")), "127.3.2.1");
+        assert_eq!(of("127.0.0.1", Some("127.3.2.1")), "127.0.0.1");
+        assert_eq!(of("0.0.0.0", Some("nowhere")), "0.0.0.0");
+        assert_eq!(of("0.0.0.0", None), "0.0.0.0");
     }
 }

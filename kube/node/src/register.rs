@@ -1,7 +1,7 @@
 //! The Node object and its heartbeat.
 
 use crate::{
-    pod::fields::{ADDRESS, Capacity},
+    pod::{address, fields::Capacity},
     times,
 };
 use jiff::Timestamp;
@@ -89,7 +89,7 @@ fn status(name: &str, capacity: Capacity, before: &[NodeCondition], now: Timesta
     json!({
         "capacity": amounts,
         "allocatable": amounts,
-        "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": name}],
+        "addresses": [{"type": "InternalIP", "address": address::HOST}, {"type": "Hostname", "address": name}],
         "conditions": [
             condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
             condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),

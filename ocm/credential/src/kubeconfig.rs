@@ -10,7 +10,7 @@ use kube::{
 use rustls::CertificateError;
 use tokio::sync::watch;
 
-use crate::certificate::Chain;
+use crate::{certificate::Chain, confined};
 
 /// How often a kubeconfig file is compared with what was read of it.
 const FILE_AGAIN: Duration = Duration::from_secs(5);
@@ -86,6 +86,14 @@ pub enum KubeconfigProblem {
         /// Which one.
         path: String,
         /// What is wrong.
+        why: String,
+    },
+    /// This process may not use it.
+    #[error("kubeconfig {path} is not used ({why}): embed credentials as data")]
+    NotAllowed {
+        /// Which one.
+        path: String,
+        /// Why not.
         why: String,
     },
     /// Its client certificate is over.
@@ -221,6 +229,10 @@ impl KubeconfigSource {
         let path = self.name();
         let (text, kubeconfig) = match self {
             KubeconfigSource::Path(file) => {
+                confined::check_file(file).map_err(|why| KubeconfigProblem::NotAllowed {
+                    path: path.clone(),
+                    why,
+                })?;
                 // Read by ourselves first, because the parser's errors do not tell "missing" from "unreadable".
                 let text = match tokio::fs::read_to_string(file).await {
                     Ok(text) => text,
@@ -268,6 +280,10 @@ pub async fn load(path: &str, kubeconfig: Kubeconfig) -> Result<Loaded, Kubeconf
             why: "it has no clusters and no contexts".to_owned(),
         });
     }
+    confined::check(&kubeconfig).map_err(|why| KubeconfigProblem::NotAllowed {
+        path: path.clone(),
+        why,
+    })?;
     let (cluster_name, cluster, _) = current(&kubeconfig).map_err(|why| KubeconfigProblem::NoContext {
         path: path.clone(),
         why,

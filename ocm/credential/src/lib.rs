@@ -12,6 +12,7 @@
 
 mod buffer_release;
 pub mod certificate;
+pub mod confined;
 pub mod connection;
 pub mod csr;
 mod dial;

@@ -12,6 +12,7 @@ use ocm_addon_sdk::{
     hub::{self as sdk, Manager},
 };
 use ocm_reconcile::{Caches, Clients, Controller, Queue, Running, controller::start_all};
+use operator::importer::Importer;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -51,6 +52,9 @@ pub fn controllers(caches: &Caches, component: Component, options: &Options) -> 
         Component::Registration => {
             let mut controllers = registration::hub::controllers(caches, options.registration.clone());
             controllers.extend(addon::hub::of_clusters(caches));
+            if let Some(importer) = &options.importer {
+                controllers.push(Controller::new(Importer::new(caches, importer.clone())));
+            }
             controllers
         }
         Component::Work => work::hub::controllers(caches, options.works),
@@ -132,7 +136,10 @@ mod tests {
 
     fn all() -> Vec<Controller> {
         let caches = Caches::unfed();
-        let options = Options::default();
+        let options = Options {
+            importer: Some(operator::importer::Options::default()),
+            ..Options::default()
+        };
         let parts = Component::ALL
             .into_iter()
             .flat_map(|it| controllers(&caches, it, &options));

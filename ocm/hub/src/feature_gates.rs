@@ -3,6 +3,7 @@
 //! add-ons and placements.
 
 use crate::Options;
+use operator::importer;
 use registration::hub::GarbageKind;
 
 /// One switch, turned on or off.
@@ -26,14 +27,16 @@ impl Gate {
 
 /// The switches there are, and what they do.
 const CLEAN_UP_COMPLETED_MANIFEST_WORK: &str = "CleanUpCompletedManifestWork";
+const CLUSTER_IMPORTER: &str = "ClusterImporter";
 const CLUSTER_PROFILE: &str = "ClusterProfile";
 const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
 const MANAGED_CLUSTER_AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 const MANIFEST_WORK_REPLICA_SET: &str = "ManifestWorkReplicaSet";
 const NIL_EXECUTOR_VALIDATING: &str = "NilExecutorValidating";
 const RESOURCE_CLEANUP: &str = "ResourceCleanup";
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     CLEAN_UP_COMPLETED_MANIFEST_WORK,
+    CLUSTER_IMPORTER,
     CLUSTER_PROFILE,
     DEFAULT_CLUSTER_SET,
     MANAGED_CLUSTER_AUTO_APPROVAL,
@@ -43,12 +46,11 @@ const OURS: [&str; 7] = [
 ];
 /// Switches of upstream's that switch nothing here. They are often written out with upstream's default,
 /// and may have it.
-const FIXED: [(&str, bool); 9] = [
+const FIXED: [(&str, bool); 8] = [
     ("AddonManagement", true),
     ("AllAlpha", false),
     ("AllBeta", false),
     ("CloudEventsDrivers", false),
-    ("ClusterImporter", false),
     ("NetworkPolicies", false),
     ("PlacementDebugServer", false),
     ("SIGPlacementDecision", false),
@@ -87,7 +89,10 @@ pub fn parse(text: &str) -> Result<Gate, String> {
 /// the switch says whether.
 pub fn apply(gates: &[Gate], options: &mut Options) {
     let Options {
-        registration, works, ..
+        registration,
+        works,
+        importer,
+        ..
     } = options;
     for Gate { name, on } in gates {
         match *name {
@@ -105,6 +110,7 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
                     users.push(bootstrap);
                 }
             }
+            CLUSTER_IMPORTER => *importer = on.then(importer::Options::compact),
             CLUSTER_PROFILE => registration.cluster_profiles = *on,
             CLEAN_UP_COMPLETED_MANIFEST_WORK => works.clean_up_completed = *on,
             MANIFEST_WORK_REPLICA_SET => works.manifest_work_replica_set = *on,
@@ -135,7 +141,7 @@ mod tests {
         .unwrap();
         // All but this one, which upstream has off.
         assert!(it.works.manifest_work_replica_set);
-        assert!(!it.works.clean_up_completed && !it.works.nil_executor_is_checked);
+        assert!(!it.works.clean_up_completed && !it.works.nil_executor_is_checked && it.importer.is_none());
         let it = it.registration;
         assert!(it.default_sets && it.garbage.is_some() && !it.auto_accept && !it.cluster_profiles);
         let it = turned(&["ClusterProfile=true", "DefaultClusterSet=0", "ResourceCleanup=false"]).unwrap();
@@ -143,6 +149,7 @@ mod tests {
         assert!(!it.default_sets && it.garbage.is_none() && !it.auto_accept && it.cluster_profiles);
         let it = turned(&["ManifestWorkReplicaSet=false"]).unwrap();
         assert!(!it.works.manifest_work_replica_set && !it.works.rules().replica_sets_are_taken);
+        assert!(turned(&["ClusterImporter=true"]).unwrap().importer.is_some());
         let it = turned(&["CleanUpCompletedManifestWork=true", "NilExecutorValidating=true"]).unwrap();
         assert!(it.works.clean_up_completed && it.works.rules().nil_executor_is_checked);
     }
@@ -173,14 +180,14 @@ mod tests {
         let refused = |it: &str| turned(&[it]).err().unwrap();
         assert_eq!(
             refused("Nonsense=true"),
-            "unrecognized feature gate: Nonsense; there are CleanUpCompletedManifestWork, ClusterProfile, DefaultClusterSet, \
-             ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup"
+            "unrecognized feature gate: Nonsense; there are CleanUpCompletedManifestWork, ClusterImporter, ClusterProfile, \
+             DefaultClusterSet, ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup"
         );
         assert!(refused("ClusterProfile").starts_with("missing bool value for ClusterProfile"));
         assert!(refused("ClusterProfile=yes").starts_with("invalid value of ClusterProfile=yes"));
         assert_eq!(
-            refused("ClusterImporter=true"),
-            "ClusterImporter is always false: there is nothing here that it turns on; leave it out"
+            refused("NetworkPolicies=true"),
+            "NetworkPolicies is always false: there is nothing here that it turns on; leave it out"
         );
         assert_eq!(
             refused("AddonManagement=false"),

@@ -27,6 +27,8 @@ pub struct Options {
     pub registration: HubOptions,
     /// Of works.
     pub works: work::hub::Options,
+    /// Of the importer of clusters; `None` where there is none (gate ClusterImporter, off by default).
+    pub importer: Option<operator::importer::Options>,
     /// The add-ons that run inside the hub, rather than in a program of their own.
     pub addons: Vec<Arc<dyn AddOn>>,
     /// Where the authorities of add-ons with a signer of their own are, unless they say;

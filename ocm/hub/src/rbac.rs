@@ -3,6 +3,7 @@
 
 use ocm_api::identity::REGISTER_GROUP;
 use ocm_reconcile::rbac::Right;
+use operator::importer;
 
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
@@ -96,7 +97,8 @@ pub const RIGHTS: &[Right] = &[
         "",
         "secrets",
         "get list watch",
-        "The authorities of add-ons with a signer of their own, in the namespaces that they name.",
+        "The authorities of add-ons with a signer of their own, in the namespaces that they name; kubeconfigs of clusters \
+         that are imported.",
     ),
     Right::new(
         "authorization.k8s.io",
@@ -224,5 +226,22 @@ pub const RIGHTS: &[Right] = &[
         "update",
         "Owners that are kept while what they own goes; asked where OwnerReferencesPermissionEnforcement is on.",
     ),
+    // Clusters that are imported.
+    Right::new(
+        "cluster.x-k8s.io",
+        "clusters",
+        "list watch",
+        "The Clusters of Cluster API that clusters are, if switched on;",
+    ),
+    Right::new(
+        "",
+        "secrets",
+        "delete",
+        "a kubeconfig that somebody wants to be used once;",
+    )
+    .only(importer::source::SECRET),
+    Right::new("", "configmaps", "get", "where the hub is,").only("cluster-info kube-root-ca.crt"),
+    Right::new("", "serviceaccounts/token", "create", "and what they join with.")
+        .only(crate::bootstrap::SERVICE_ACCOUNT),
     Right::new("events.k8s.io", "events", "create", "What happened, in words."),
 ];

@@ -31,6 +31,7 @@ fn the_role_grants_what_the_controllers_need() {
     let granted: BTreeSet<Grant> = hub::rbac::RIGHTS.iter().flat_map(grants).collect();
     let mut options = Options::default();
     options.registration.cluster_profiles = true;
+    options.importer = Some(operator::importer::Options::default());
     let caches = Caches::unfed();
     let parts = Component::ALL.map(|it| controllers(&caches, it, &options));
     let add_ons = ocm_addon_sdk::hub::controllers(&caches, Default::default());

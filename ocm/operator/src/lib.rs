@@ -5,10 +5,17 @@
 //! ```text
 //! ClusterManager --hub::Reconciler-------> CRDs, RBAC, Deployments, webhooks of a hub
 //! Klusterlet ------klusterlet::Reconciler-> CRDs, RBAC, Deployments of an agent
+//! ManagedCluster --importer::Importer---> the operator and a Klusterlet, on a cluster whose kubeconfig the hub has
 //! ```
 
+pub mod charts;
+pub mod crds;
+pub mod feature_gates;
 pub mod hub;
+pub mod importer;
 pub mod klusterlet;
+pub mod objects;
+pub mod replicas;
 
 /// The release of Open Cluster Management that the operator installs: what CRDs are annotated with
 /// (`operator.open-cluster-management.io/version`), so that neither upstream's operator of this release nor ours takes

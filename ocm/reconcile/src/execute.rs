@@ -78,6 +78,14 @@ impl Clients {
         }
     }
 
+    /// The same, with the cluster that the operator runs on as well.
+    pub fn and_management(self, client: Client) -> Self {
+        Self {
+            management: Some(client),
+            ..self
+        }
+    }
+
     /// The same, with a managed cluster as well.
     pub fn and_cluster(self, client: Client) -> Self {
         Self {

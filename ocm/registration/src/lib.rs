@@ -4,7 +4,7 @@
 //! ```text
 //!                            hub                                        agent of the managed cluster
 //! ManagedCluster             lifecycle accepts; availability, clock,    joining creates it; state says how the cluster is,
-//!                            taints judge; garbage, imports             client_configs how it is reached
+//!                            taints judge; garbage                      client_configs how it is reached
 //! Namespace, RBAC objects    lifecycle and cluster_roles write
 //! CertificateSigningRequest  approval approves                          enrolment asks, and keeps what comes in a Secret
 //! Lease                      availability makes it; it and clock read   lease renews

@@ -62,7 +62,12 @@ func run(ctx context.Context, dataDirectory, kubeconfig string, port int, durabl
 	if err := pki.writeKubeconfig(managerKubeconfig, address, "controller-manager"); err != nil {
 		return err
 	}
-	servers, err := prepare(pki, listener, managerKubeconfig)
+	services, err := openServices()
+	if err != nil {
+		return fmt.Errorf("could not open a socket for connections to services: %w", err)
+	}
+	defer services.stop()
+	servers, err := prepare(pki, listener, managerKubeconfig, services.configuration())
 	if err != nil {
 		return err
 	}
@@ -71,6 +76,10 @@ func run(ctx context.Context, dataDirectory, kubeconfig string, port int, durabl
 		return fmt.Errorf("could not start etcd: %w", err)
 	}
 	defer etcd.stop()
+
+	if err := services.serve(managerKubeconfig); err != nil {
+		return err
+	}
 
 	// Each has its own context, so that the last one to start is the first to stop.
 	serving, stopServing := context.WithCancel(context.Background())

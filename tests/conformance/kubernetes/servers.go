@@ -31,13 +31,14 @@ type servers struct {
 }
 
 // prepare says to both programs what an installer says to them: kubeadm's flags, and none for nodes and clouds.
-func prepare(pki *pki, listener net.Listener, managerKubeconfig string) (*servers, error) {
+func prepare(pki *pki, listener net.Listener, managerKubeconfig, egressSelector string) (*servers, error) {
 	api := apiserveroptions.NewServerRunOptions()
 	err := parse(api.Flags(), []string{
 		"--allow-privileged=true",
 		"--authorization-mode=Node,RBAC",
 		"--bind-address=127.0.0.1",
 		"--client-ca-file=" + pki.certificate("ca"),
+		"--egress-selector-config-file=" + egressSelector,
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
 		// Endpoints on loopback are invalid, and nobody asks for them here.

@@ -47,8 +47,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ocm-api",
             "ocm-reconcile",
             "ocm-addon-sdk",
+            "credential",
             "gotemplate",
             "kube-primitives",
+            // The kubeconfigs of clusters that are imported, and the connections to them.
+            "credential",
         ],
     ),
     // process
@@ -108,6 +111,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "operator",
             "client",
+            // Kubeconfigs with what they name inlined, and amounts of resources.
+            "credential",
+            "kube-primitives",
             "output",
             "hub",
             "ocm-addon-sdk",

@@ -217,18 +217,14 @@ async fn info_check(hub: &ApiServer) -> Result<Check> {
     let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "kube-public");
     let found = maps.get_opt("cluster-info").await;
     let found = found.map_err(|error| hub.explain("could not look for kube-public/cluster-info", &error))?;
-    Ok(match found {
-        None => {
-            check.warning("no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it")
-        }
-        Some(it)
-            if it
-                .data
-                .is_none_or(|it| it.get("kubeconfig").is_none_or(String::is_empty)) =>
-        {
-            check.error("empty kubeconfig data in cluster-info")
-        }
-        Some(_) => check,
+    let Some(found) = found else {
+        let text = "no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it";
+        return Ok(check.warning(text));
+    };
+    let told = found.data.and_then(|mut it| it.remove("kubeconfig"));
+    Ok(match told.is_none_or(|it| it.is_empty()) {
+        true => check.error("empty kubeconfig data in cluster-info"),
+        false => check,
     })
 }
 

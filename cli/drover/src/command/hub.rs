@@ -9,6 +9,7 @@ use fleet::examples;
 use hub::feature_gates;
 use ocm_api::namespaces;
 use ocm_reconcile::lead::{Election, Work};
+use operator::importer::{self, Renderer};
 use process::health;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -20,9 +21,9 @@ pub struct Hub {
     /// alone turns ManagedClusterAutoApproval on
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
-    /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterProfile, DefaultClusterSet,
-    /// ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is), ManifestWorkReplicaSet,
-    /// NilExecutorValidating, ResourceCleanup
+    /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterImporter, ClusterProfile,
+    /// DefaultClusterSet, ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is),
+    /// ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
     feature_gates: Vec<hub::feature_gates::Gate>,
     /// Leave the example add-ons (helloworld, helloworldhelm, helloworldhosted) to managers of their own,
@@ -33,9 +34,48 @@ pub struct Hub {
     #[arg(long)]
     leader_elect: bool,
     #[command(flatten)]
+    importer: ImporterFlags,
+    #[command(flatten)]
     webhooks: webhooks::WebhookFlags,
     #[command(flatten)]
     health: health::HealthFlags,
+}
+
+/// What the importer of clusters is told; without its gate, nobody asks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The importer of clusters (gate ClusterImporter)")]
+struct ImporterFlags {
+    /// What imported clusters are told, the later over the earlier: render-auto, render-from-config-secret
+    /// [default: render-auto, and the Secret cluster-import-config if it is there]
+    #[arg(long, value_delimiter = ',', value_name = "RENDERERS")]
+    import_renderers: Vec<Renderer>,
+    /// Where imported clusters reach the hub [default: what ConfigMap kube-public/cluster-info says, or where this
+    /// process reaches it]
+    #[arg(long, value_name = "URL", value_parser = client::bootstrap::parse_server)]
+    hub_apiserver_url: Option<String>,
+    /// The image of the operator that imported clusters get [default: drover and the version of this binary]
+    #[arg(long, value_name = "IMAGE")]
+    agent_image: Option<String>,
+    /// The ServiceAccount that imported clusters join with
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "open-cluster-management/agent-registration-bootstrap",
+        value_parser = importer::namespaced
+    )]
+    bootstrap_serviceaccount: (String, String),
+}
+
+impl ImporterFlags {
+    fn apply(self, options: &mut importer::Options, target: &ApiServer) {
+        if !self.import_renderers.is_empty() {
+            options.renderers = self.import_renderers;
+        }
+        options.hub_apiserver_url = self.hub_apiserver_url;
+        options.hub_here = Some((target.server.clone(), target.ca.clone()));
+        options.agent_image = self.agent_image;
+        options.bootstrap_service_account = self.bootstrap_serviceaccount;
+    }
 }
 
 /// client-go's usual times: a hub that dies is followed within a quarter of a minute.
@@ -63,6 +103,9 @@ impl Hub {
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
         feature_gates::apply(&self.feature_gates, &mut options);
+        if let Some(importer) = &mut options.importer {
+            self.importer.apply(importer, &target);
+        }
         let ready = async {
             if self.leader_elect || self.webhooks.are_wanted() {
                 // The Lease and the certificate need their namespace, which whoever leads later keeps.

@@ -164,16 +164,15 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registration_reports_unsupported_cluster_imports_and_stays_ready() {
+async fn registration_imports_clusters_with_the_gate() {
     let bare = Bare::new().await;
-    let running = bare.run(&[
+    let _running = bare.run(&[
         "registration",
         "controller",
         "--feature-gates=ClusterImporter=true",
+        "--import-renderers=render-auto,render-from-config-secret",
         "--disable-leader-election",
     ]);
-    let address = running.address("health and metrics");
-    running.says("ClusterImporter");
     bare.world.hub.apply(CLUSTERS_OF_CLUSTER_API).await;
     let crds: Api<CustomResourceDefinition> = Api::all(bare.client());
     wait::until(&crds, "clusters.cluster.x-k8s.io", "is served", |it| {
@@ -183,32 +182,46 @@ async fn registration_reports_unsupported_cluster_imports_and_stays_ready() {
     let text = "
 {apiVersion: v1, kind: Namespace, metadata: {name: waits}}
 ---
-{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: waits, namespace: waits}}
+{apiVersion: v1, kind: Secret, metadata: {name: waits-kubeconfig, namespace: waits}, stringData: {value: 'clusters: []'}}
+---
+{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: waits, namespace: waits}, status: {phase: Provisioned}}
 ---
 {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: waits}, spec: {}}
 ---
 {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: joins}, spec: {hubAcceptsClient: true}}
 ";
     bare.world.hub.apply(text).await;
-    let events: Api<Event> = Api::namespaced(bare.client(), "default");
-    let told = wait::until_all(&events, "the cluster is told", |it| {
-        it.iter()
-            .any(|it| it.reason.as_deref() == Some("ClusterImporterNotThere"))
+    let clusters: Api<ManagedCluster> = Api::all(bare.client());
+    // Where the hub is nobody says: the flags are read, and the last of them asks for a Secret.
+    wait::until(&clusters, "waits", "it is told what is missing", |it| {
+        it.is_some_and(|it| {
+            let said = objects::conditions(it);
+            said.contains(&"ManagedClusterImportSucceeded=False(ConfigRendererFailed)".to_owned())
+        })
     })
     .await;
-    let about = |it: &Event| it.regarding.as_ref().and_then(|it| it.name.clone());
-    let told: Vec<_> = told.iter().filter_map(about).collect();
-    assert_eq!(told, ["waits"]);
-    let clusters: Api<ManagedCluster> = Api::all(bare.client());
     wait::until(&clusters, "joins", "accepted", |it| {
         it.is_some_and(|it| objects::is_true(it, "HubAcceptedManagedCluster"))
     })
     .await;
-    let (code, text) = get(&address, "/readyz?verbose", None).await;
-    assert_eq!(code, 200);
-    let line = text.lines().find(|it| it.starts_with("[!]cluster-importer "));
-    assert!(line.is_some_and(|it| it.contains("drover join --deploy")), "{text}");
-    assert_eq!(get(&address, "/readyz", None).await, (200, "ok".to_owned()));
+    let events: Api<Event> = Api::namespaced(bare.client(), "default");
+    let about = |it: &Event| it.regarding.as_ref().and_then(|it| it.name.clone());
+    let told = wait::until_all(&events, "the cluster is told", |it| !it.is_empty()).await;
+    let told: Vec<_> = told.iter().filter_map(about).collect();
+    assert_eq!(told, ["waits"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_import_renderer_is_refused_by_name() {
+    let bare = Bare::new().await;
+    let args = [
+        "registration",
+        "controller",
+        "--feature-gates=ClusterImporter=true",
+        "--import-renderers=all",
+    ];
+    let said = bare.run(&args).says("--import-renderers");
+    assert!(said.contains("unknown importer renderer all"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,9 @@ pub const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 pub const CSRS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 pub const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
+/// Held by checks that put a hub and an agent on the server: their names are the same everywhere.
+pub static ONE_INSTALLATION: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Shared by all runs of one check.
 #[derive(Clone)]
 pub struct Cx {

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 Each row is one test of `kube/api/tests/conformance`, run over a socket with TLS.
 *Must* is what clients break without, *should* what they notice, *later* what is not there yet: its test is that the server says so.
 Numbers from 27.1 on are what clients depend on without saying so.
-Numbers 199 (durability), 202 to 205 and 207 (whole programs) have tests of their own.
+Numbers 199 (durability), 202, 203, 205 and 207 (whole programs) have tests of their own.
 The same tests ask any other API server with `DROVER_TEST_CLUSTER=$PWD/kubeconfig`; the last column says what a real kube-apiserver answered.
 
 ";
@@ -23,7 +23,7 @@ fn page() -> PathBuf {
 
 /// The numbers that the suite has to have.
 fn wanted() -> Vec<String> {
-    let list = (1..=198).chain([200, 201, 206]).map(|it| it.to_string());
+    let list = (1..=198).chain([200, 201, 204, 206]).map(|it| it.to_string());
     list.chain((1..=35).map(|it| format!("27.{it}"))).collect()
 }
 

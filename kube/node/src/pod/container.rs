@@ -32,6 +32,14 @@ use tokio_util::sync::CancellationToken;
 /// The most of its last words that a container's status shows.
 const LAST_WORDS_BYTES_MAX: usize = 4096;
 
+/// The variable that tells a container the address of its pod, where the pod has one of its own. A program that
+/// listens there, and not on every address, leaves the port to other pods.
+const ADDRESS_VARIABLE: &str = "POD_ADDRESS";
+
+/// The variable that tells a container where its mounts are on the host, as a JSON object from one to the other. `/` is a
+/// directory of the pod, where everything else may be.
+const PATHS_VARIABLE: &str = "POD_PATHS";
+
 /// Which list of the pod's status a container is in, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
@@ -186,6 +194,7 @@ impl PodRun {
         let look_up = |it: &_| self.look_up(it);
         let sources = environment::Sources {
             pod: &pod,
+            ip: self.address.ip(),
             node: self.ground.capacity,
             look_up: &look_up,
         };
@@ -223,6 +232,8 @@ impl PodRun {
             .map(|(name, value)| (name, paths.rewrite(&value).into()))
             .collect();
         self.add_host_variables(&mut environment);
+        // Whatever the container says: its programs write where this leads them.
+        environment.insert(PATHS_VARIABLE.to_owned(), self.paths_variable(&paths).into());
         Ok(Prepared {
             line,
             environment,
@@ -236,6 +247,9 @@ impl PodRun {
     fn given_variables(&self, pod: &Pod) -> BTreeMap<String, String> {
         let hostname = pod.spec.as_ref().and_then(|it| it.hostname.clone());
         let mut variables = BTreeMap::from([("HOSTNAME".to_owned(), hostname.unwrap_or_else(|| self.name.clone()))]);
+        if self.address.is_own() {
+            variables.insert(ADDRESS_VARIABLE.to_owned(), self.address.ip().to_string());
+        }
         if let Some(server) = &self.ground.api_server {
             let port = server.port.to_string();
             for (name, value) in [
@@ -261,6 +275,14 @@ impl PodRun {
         if self.has_access() {
             add("KUBECONFIG", self.dir.join("kubeconfig").into());
         }
+    }
+
+    /// Where the paths of a container are, for programs that know them without being told.
+    fn paths_variable(&self, paths: &Paths) -> String {
+        let mut all: BTreeMap<&str, &Path> = paths.pairs().collect();
+        let root = self.dir.join("root");
+        all.insert("/", &root);
+        serde_json::to_string(&all).unwrap_or_default()
     }
 
     fn paths(

@@ -7,11 +7,13 @@ use super::{
 };
 use crate::references::{Content, Known, Reference, ReferenceKind};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
 /// What the environment is made of.
 pub struct Sources<'a> {
     pub pod: &'a Pod,
+    /// Its address.
+    pub ip: Ipv4Addr,
     pub node: Capacity,
     pub look_up: &'a dyn Fn(&Reference) -> Known,
 }
@@ -65,7 +67,7 @@ impl Sources<'_> {
             return self.key(ReferenceKind::Secret, &it.name, &it.key, it.optional);
         }
         if let Some(it) = &source.field_ref {
-            let value = fields::field(self.pod, &it.field_path);
+            let value = fields::field(self.pod, self.ip, &it.field_path);
             return value
                 .map(Some)
                 .ok_or_else(|| Problem::Config(format!("unsupported fieldPath: {}", it.field_path)));
@@ -197,6 +199,7 @@ mod tests {
         };
         let sources = Sources {
             pod: &pod,
+            ip: Ipv4Addr::LOCALHOST,
             node: Capacity {
                 cores: 1,
                 memory_bytes: 1,

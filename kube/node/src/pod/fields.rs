@@ -1,11 +1,9 @@
 //! The downward API: what a pod may know of itself.
 
+use super::address;
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use kube_primitives::quantity;
-use std::collections::BTreeMap;
-
-/// Where pods are, from outside and from inside.
-pub const ADDRESS: &str = "127.0.0.1";
+use std::{collections::BTreeMap, net::Ipv4Addr};
 
 /// What the node has, in cores and bytes.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +12,8 @@ pub struct Capacity {
     pub memory_bytes: u64,
 }
 
-/// The value of a field such as `metadata.name`; `None` for a field that does not exist.
-pub fn field(pod: &Pod, path: &str) -> Option<String> {
+/// The value of a field such as `metadata.name` of a pod at this address; `None` for a field that does not exist.
+pub fn field(pod: &Pod, ip: Ipv4Addr, path: &str) -> Option<String> {
     let meta = &pod.metadata;
     let spec = pod.spec.as_ref();
     if let Some((map, key)) = path.strip_suffix("']").and_then(|it| it.split_once("['")) {
@@ -34,7 +32,8 @@ pub fn field(pod: &Pod, path: &str) -> Option<String> {
         "metadata.annotations" => lines(meta.annotations.as_ref()),
         "spec.nodeName" => spec.and_then(|it| it.node_name.clone()).unwrap_or_default(),
         "spec.serviceAccountName" => account(pod).to_owned(),
-        "status.podIP" | "status.podIPs" | "status.hostIP" | "status.hostIPs" => ADDRESS.to_owned(),
+        "status.podIP" | "status.podIPs" => ip.to_string(),
+        "status.hostIP" | "status.hostIPs" => address::HOST.to_string(),
         _ => return None,
     })
 }
@@ -97,11 +96,16 @@ mod tests {
             ("metadata.labels", Some("app=\"x\"\nb.c/d=\"y\\\"z\"")),
             ("spec.nodeName", Some("node")),
             ("spec.serviceAccountName", Some("default")),
-            ("status.podIP", Some("127.0.0.1")),
+            ("status.podIP", Some("127.3.2.1")),
+            ("status.hostIP", Some("127.0.0.1")),
             ("spec.containers", None),
         ];
         for (path, want) in table {
-            assert_eq!(field(&pod, path).as_deref(), want, "{path}");
+            assert_eq!(
+                field(&pod, Ipv4Addr::new(127, 3, 2, 1), path).as_deref(),
+                want,
+                "{path}"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! One pod, from the moment this node takes it until it is gone.
 
 mod access;
+pub mod address;
 mod backoff;
 mod container;
 mod environment;
@@ -22,6 +23,7 @@ use crate::{
     times,
 };
 use access::Tokens;
+use address::PodAddress;
 use container::{Restart, Slot};
 use files::Files;
 use jiff::Timestamp;
@@ -105,6 +107,7 @@ pub struct PodRun {
     namespace: String,
     name: String,
     dir: PathBuf,
+    address: PodAddress,
     latest: watch::Receiver<Option<Arc<Pod>>>,
     /// The last state that was seen, also after the object is gone.
     seen: RwLock<Arc<Pod>>,
@@ -136,6 +139,7 @@ pub async fn run(ground: Arc<NodeServices>, pod: Arc<Pod>, latest: watch::Receiv
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         name: pod.metadata.name.clone().unwrap_or_default(),
         dir,
+        address: PodAddress::claim(&pod),
         latest,
         seen: RwLock::new(pod),
         changed: Notify::new(),
@@ -210,7 +214,11 @@ impl PodRun {
         } else {
             let mut tasks = JoinSet::new();
             tasks.spawn(self.clone().report());
-            let mut work = tokio::spawn(self.clone().work());
+            let run = self.clone();
+            let mut work = tokio::spawn(async move {
+                run.clone().work().await;
+                run.address.release();
+            });
             let ending = self.until_ending(&mut latest, self.deadline()).await;
             let grace = match &ending {
                 Ending::NodeStops => self.asked_grace().min(self.ground.stop_grace),
@@ -543,6 +551,7 @@ impl PodRun {
         let token = |it: &_| tokens.get(it).cloned();
         let sources = volumes::Sources {
             pod: &pod,
+            ip: self.address.ip(),
             node: self.capacity(),
             look_up: &look_up,
             token: &token,
@@ -618,7 +627,7 @@ impl PodRun {
                 .as_ref()
                 .and_then(|it| it.conditions.clone())
                 .unwrap_or_default();
-            let status = status::status(&pod, &progress, &conditions, Timestamp::now());
+            let status = status::status(&pod, &progress, self.address.ip(), &conditions, Timestamp::now());
             if written.as_ref() == Some(&status) {
                 return;
             }

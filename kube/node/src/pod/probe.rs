@@ -6,7 +6,7 @@ use k8s_openapi::{
     api::core::v1::{Container, ExecAction, HTTPGetAction, Probe},
     apimachinery::pkg::util::intstr::IntOrString,
 };
-use std::{sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
@@ -61,10 +61,10 @@ pub async fn ask(run: &PodRun, container: &Container, prepared: &Prepared, actio
             }
             Err(String::from_utf8_lossy(&text).trim_end().to_owned())
         }
-        Action::Http(get) => http(container, get).await,
+        Action::Http(get) => http(container, get, run.address.ip()).await,
         Action::Tcp(host, port) => {
             let port = port_of(container, port)?;
-            connect(*host, port).await.map(drop)
+            connect(*host, run.address.ip(), port).await.map(drop)
         }
         Action::Sleep(duration) => {
             tokio::time::sleep(*duration).await;
@@ -86,17 +86,23 @@ fn port_of(container: &Container, port: &IntOrString) -> Result<u16, String> {
     number.ok_or_else(|| format!("couldn't find port: {port:?}"))
 }
 
-async fn connect(host: Option<&str>, port: u16) -> Result<TcpStream, String> {
-    let host = host.filter(|it| !it.is_empty()).unwrap_or(super::fields::ADDRESS);
-    let stream = TcpStream::connect((host, port)).await;
+/// The host that an action names, or else the pod.
+fn host(named: Option<&str>, pod: Ipv4Addr) -> String {
+    let named = named.filter(|it| !it.is_empty());
+    named.map_or_else(|| pod.to_string(), str::to_owned)
+}
+
+async fn connect(named: Option<&str>, pod: Ipv4Addr, port: u16) -> Result<TcpStream, String> {
+    let host = host(named, pod);
+    let stream = TcpStream::connect((host.as_str(), port)).await;
     stream.map_err(|error| format!("dial tcp {host}:{port}: {error}"))
 }
 
-async fn http(container: &Container, get: &HTTPGetAction) -> Result<(), String> {
+async fn http(container: &Container, get: &HTTPGetAction, pod: Ipv4Addr) -> Result<(), String> {
     let port = port_of(container, &get.port)?;
-    let stream = connect(get.host.as_deref(), port).await?;
+    let stream = connect(get.host.as_deref(), pod, port).await?;
     if !get.scheme.as_deref().unwrap_or("HTTP").eq_ignore_ascii_case("https") {
-        return exchange(stream, get, port).await;
+        return exchange(stream, get, &host(get.host.as_deref(), pod), port).await;
     }
     let name = rustls_pki_types::ServerName::try_from("localhost").map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(trusting()?);
@@ -104,12 +110,13 @@ async fn http(container: &Container, get: &HTTPGetAction) -> Result<(), String> 
         .connect(name, stream)
         .await
         .map_err(|error| error.to_string())?;
-    exchange(stream, get, port).await
+    exchange(stream, get, &host(get.host.as_deref(), pod), port).await
 }
 
 async fn exchange(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     get: &HTTPGetAction,
+    host: &str,
     port: u16,
 ) -> Result<(), String> {
     let path = get.path.as_deref().filter(|it| !it.is_empty()).unwrap_or("/");
@@ -121,7 +128,7 @@ async fn exchange(
         request.push_str(&format!("{}: {}\r\n", header.name, header.value));
     }
     if !has_host {
-        request.push_str(&format!("Host: {}:{port}\r\n", super::fields::ADDRESS));
+        request.push_str(&format!("Host: {host}:{port}\r\n"));
     }
     request.push_str("\r\n");
     let failed = |error: std::io::Error| format!("Get \"{path}\": {error}");

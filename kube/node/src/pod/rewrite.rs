@@ -44,6 +44,11 @@ impl Paths {
         written
     }
 
+    /// All of them, longest first.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.pairs.iter().map(|(path, host)| (path.as_str(), host.as_path()))
+    }
+
     /// Where one path is on the host, if it lies in a mount.
     pub fn host(&self, path: &str) -> Option<PathBuf> {
         let (mount, host) = self.pairs.iter().find(|(mount, _)| starts_with(path, mount))?;

@@ -1,6 +1,6 @@
 //! The status of a pod as a kubelet writes it, from the states of its containers.
 
-use super::fields::ADDRESS;
+use super::address::HOST;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{
@@ -9,6 +9,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
+use std::net::Ipv4Addr;
 
 use crate::times::seconds;
 
@@ -218,8 +219,8 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     conditions.iter().find(|it| it.type_ == kind)
 }
 
-/// The whole status. `before` is what was written last: times of conditions stay while their status does.
-pub fn status(pod: &Pod, progress: &Progress, before: &[PodCondition], now: Timestamp) -> PodStatus {
+/// The whole status of a pod at this address. `before` is what was written last: times of conditions stay while their status does.
+pub fn status(pod: &Pod, progress: &Progress, ip: Ipv4Addr, before: &[PodCondition], now: Timestamp) -> PodStatus {
     let phase = phase(pod, progress);
     let generation = pod.metadata.generation;
     let ours = conditions(pod, progress, phase);
@@ -252,15 +253,15 @@ pub fn status(pod: &Pod, progress: &Progress, before: &[PodCondition], now: Time
             .cloned(),
     );
     let (reason, message) = progress.failed.clone().unzip();
-    let address = progress.mounted.then(|| ADDRESS.to_owned());
+    let address = progress.mounted.then(|| ip.to_string());
     PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(list),
         reason: reason.map(str::to_owned),
         message,
         start_time: progress.since.clone(),
-        host_ip: Some(ADDRESS.to_owned()),
-        host_ips: Some(vec![HostIP { ip: ADDRESS.to_owned() }]),
+        host_ip: Some(HOST.to_string()),
+        host_ips: Some(vec![HostIP { ip: HOST.to_string() }]),
         pod_ips: address.clone().map(|ip| vec![PodIP { ip }]),
         pod_ip: address,
         init_container_statuses: (!progress.init.is_empty()).then(|| progress.init.clone()),
@@ -356,7 +357,7 @@ mod tests {
     }
 
     fn shown(pod: &Pod, progress: &Progress) -> Vec<String> {
-        let status = status(pod, progress, &[], Timestamp::UNIX_EPOCH);
+        let status = status(pod, progress, HOST, &[], Timestamp::UNIX_EPOCH);
         let conditions = status.conditions.unwrap();
         let show = |it: &PodCondition| {
             let (reason, message) = (it.reason.as_deref().unwrap_or(""), it.message.as_deref().unwrap_or(""));
@@ -397,10 +398,10 @@ mod tests {
     fn a_condition_keeps_its_time_while_its_status_stays() {
         let pod = pod("Always", &[]);
         let at = |second| Timestamp::from_second(second).unwrap();
-        let first = status(&pod, &progress(&[], ["running", "waiting"]), &[], at(1))
+        let first = status(&pod, &progress(&[], ["running", "waiting"]), HOST, &[], at(1))
             .conditions
             .unwrap();
-        let then = status(&pod, &progress(&[], ["running", "running"]), &first, at(2))
+        let then = status(&pod, &progress(&[], ["running", "running"]), HOST, &first, at(2))
             .conditions
             .unwrap();
         let times: Vec<i64> = then

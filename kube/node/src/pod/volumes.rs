@@ -8,7 +8,7 @@ use super::{
 use crate::references::{Content, Known, Reference, ReferenceKind};
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume, VolumeProjection};
-use std::{path::PathBuf, sync::Arc};
+use std::{net::Ipv4Addr, path::PathBuf, sync::Arc};
 
 /// What a volume is on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub type TokenWish = (Option<String>, i64);
 /// What volumes are made of.
 pub struct Sources<'a> {
     pub pod: &'a Pod,
+    /// Its address.
+    pub ip: Ipv4Addr,
     pub node: Capacity,
     pub look_up: &'a dyn Fn(&Reference) -> Known,
     pub token: &'a dyn Fn(&TokenWish) -> Option<String>,
@@ -103,7 +105,7 @@ impl Sources<'_> {
         let mut files = Files::new();
         for item in items.into_iter().flatten() {
             let value = match (&item.field_ref, &item.resource_field_ref) {
-                (Some(it), _) => fields::field(self.pod, &it.field_path),
+                (Some(it), _) => fields::field(self.pod, self.ip, &it.field_path),
                 (None, Some(it)) => {
                     let spec = self.pod.spec.as_ref();
                     let containers = spec.map(|it| it.containers.as_slice()).unwrap_or_default();
@@ -270,6 +272,7 @@ mod tests {
         };
         let sources = Sources {
             pod: &pod,
+            ip: Ipv4Addr::LOCALHOST,
             node: Capacity {
                 cores: 1,
                 memory_bytes: 1,

@@ -23,8 +23,11 @@ async fn a_finished_pod_reports_its_exit_code_and_log() {
     assert_eq!((end.exit_code, end.reason.as_deref()), (3, Some("Error")));
     assert!(container.container_id.as_ref().unwrap().starts_with("process://"));
     assert_eq!(
-        (status.pod_ip.as_deref(), status.host_ip.as_deref()),
-        (Some("127.0.0.1"), Some("127.0.0.1"))
+        (
+            status.host_ip.as_deref(),
+            status.pod_ips.as_ref().unwrap()[0].ip.as_str()
+        ),
+        (Some("127.0.0.1"), status.pod_ip.as_deref().unwrap())
     );
     assert_eq!(pod.spec.as_ref().unwrap().node_name.as_deref(), Some("node"));
     let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(|it| condition(&pod, it));
@@ -158,7 +161,8 @@ async fn a_container_sees_its_environment_and_its_account() {
              envFrom: [{configMapRef: {name: m}}], env: [{name: ME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, \
              {name: TEXT, value: '$(COLOR) $(ME)'}], \
              command: [/bin/sh, -c, 'echo $TEXT; echo $KUBERNETES_SERVICE_HOST; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; \
-             grep -c tokenFile $KUBECONFIG; cat /down/labels; echo; test -d $HOME && test -w $TMPDIR && echo writable; echo ${CARGO_MANIFEST_DIR:-none}'], \
+             grep -c tokenFile $KUBECONFIG; cat /down/labels; echo; test -d $HOME && test -w $TMPDIR && echo writable; echo ${CARGO_MANIFEST_DIR:-none}; \
+             echo $POD_PATHS | tr , \"\\n\" | grep -c -e volumes/d -e serviceaccount -e /root'], \
              volumeMounts: [{name: d, mountPath: /down}]}], \
              volumes: [{name: d, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}]}",
         )
@@ -170,7 +174,7 @@ async fn a_container_sees_its_environment_and_its_account() {
     let lines: Vec<_> = log.lines().collect();
     assert_eq!(
         lines,
-        ["red p", "127.0.0.1", "default", "1", "app=\"x\"", "writable", "none"]
+        ["red p", "127.0.0.1", "default", "1", "app=\"x\"", "writable", "none", "3"]
     );
     world.stop().await;
 }
@@ -429,5 +433,51 @@ async fn impossible_log_requests_are_refused_with_kubernetes_messages() {
     let choose = "a container name must be specified for pod p, choose one of: [a b]";
     assert_eq!(log(None).as_deref(), Some(choose));
     assert_eq!(log(Some("c")).as_deref(), Some("container c is not valid for pod p"));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(target_os = "linux")]
+async fn every_pod_has_an_address_of_its_own() {
+    let world = World::new().await;
+    let dir = world.dir.path().display();
+    let pod = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{{spec}terminationGracePeriodSeconds: 0, containers: [{{name: c, \
+             image: sh, command: [/bin/sh, -c, 'echo ${{POD_ADDRESS:-none}} $IP > {dir}/{name}; exec sleep 1000'], \
+             env: [{{name: IP, valueFrom: {{fieldRef: {{fieldPath: status.podIP}}}}}}], \
+             readinessProbe: {{tcpSocket: {{port: 20256}}, periodSeconds: 1}}}}]}}"
+        )
+    };
+    for (name, spec) in [("one", ""), ("two", ""), ("host", "hostNetwork: true, ")] {
+        world.site.apply(&pod(name, spec)).await;
+    }
+    let mut addresses = Vec::new();
+    for name in ["one", "two", "host"] {
+        let pod = world.until_pod(name, "runs", |it| phase(it) == "Running").await;
+        addresses.push(pod.status.unwrap().pod_ip.unwrap());
+    }
+    assert_ne!(addresses[0], addresses[1]);
+    assert!(
+        addresses[..2]
+            .iter()
+            .all(|it| it.starts_with("127.") && it != "127.0.0.1")
+    );
+    assert_eq!(addresses[2], "127.0.0.1");
+    // A probe asks the pod that it is of: whoever listens at the address of the other does not make it ready.
+    let _listens = tokio::net::TcpListener::bind((addresses[1].as_str(), 20256))
+        .await
+        .unwrap();
+    world
+        .until_pod("two", "is ready", |it| condition(it, "Ready") == "True")
+        .await;
+    let one = world.pods().get("one").await.unwrap();
+    assert_eq!(condition(&one, "Ready"), "False");
+    for (name, want) in [
+        ("two", format!("{0} {0}", addresses[1])),
+        ("host", "none 127.0.0.1".into()),
+    ] {
+        assert_eq!(world.until_file(name).await, want);
+    }
     world.stop().await;
 }

@@ -8,11 +8,12 @@
 use std::time::Duration;
 
 use aws_lc_rs::{
+    encoding::{AsDer, Pkcs8V1Der},
     rand::SystemRandom,
-    rsa::KeyPair as RsaKeyPair,
+    rsa::{KeyPair as RsaKeyPair, KeySize},
     signature::{
         self, ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
-        EcdsaKeyPair, KeyPair,
+        EcdsaKeyPair, KeyPair, VerificationAlgorithm,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +43,7 @@ use x509_cert::{
     },
     time::{Time, Validity},
 };
-use x509_parser::pem::Pem;
+use x509_parser::{certificate::X509Certificate, pem::Pem};
 
 use super::request::Asked;
 
@@ -126,6 +127,69 @@ impl Authority {
             return Err(AuthorityError::AnotherKey);
         }
         Ok(Self { certificate, key })
+    }
+
+    /// A new authority of this name: certificate and key, PEM. The key is an RSA key, because the signers of Go's
+    /// controllers sign with no other.
+    ///
+    /// # Errors
+    /// When no key can be made.
+    pub fn create(name: &str, lifetime: Duration, now: Timestamp) -> Result<(String, String), AuthorityError> {
+        let failed = |_| AuthorityError::Build("no key can be made".to_owned());
+        let key = RsaKeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
+        let secret: Pkcs8V1Der<'_> = key.as_der().map_err(failed)?;
+        let key_pem = der::pem::encode_string("PRIVATE KEY", LineEnding::LF, secret.as_ref());
+        let key_pem = key_pem.map_err(|error| AuthorityError::Build(error.to_string()))?;
+        let public_key = SubjectPublicKeyInfoOwned {
+            algorithm: AlgorithmIdentifierOwned {
+                oid: RSA,
+                parameters: Some(Any::null()),
+            },
+            subject_public_key: BitString::from_bytes(key.public_key().as_ref())?,
+        };
+        let subject: Name = format!("CN={name}").parse()?;
+        let usage = KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment | KeyUsages::KeyCertSign;
+        let constraints = BasicConstraints {
+            ca: true,
+            path_len_constraint: None,
+        };
+        let contents = Contents {
+            subject: subject.clone(),
+            issuer: subject,
+            extensions: vec![
+                extension(&KeyUsage(usage), true)?,
+                extension(&constraints, true)?,
+                extension(&SubjectKeyIdentifier(identifier(&public_key)?), false)?,
+            ],
+        };
+        let until = SignedDuration::try_from(lifetime).ok();
+        let until = until.and_then(|it| now.checked_add(it).ok()).unwrap_or(Timestamp::MAX);
+        let validity = Validity::new(time(now - SignedDuration::from_secs(1))?, time(until)?);
+        let key = Key::Rsa(key);
+        let half = Half {
+            algorithm: key.algorithm()?,
+            public: Public(public_key.to_der()?),
+        };
+        let mut builder = CertificateBuilder::new(contents, serial()?, validity, public_key)?;
+        let unsigned = builder.finalize(&half)?;
+        let signature = BitString::from_bytes(&key.sign(&unsigned)?)?;
+        let certificate = builder.assemble(signature, &half)?;
+        Ok((certificate.to_pem(LineEnding::LF)?, key_pem))
+    }
+
+    /// Whether the authority has signed this certificate, DER.
+    pub fn has_signed(authority: &X509Certificate<'_>, certificate: &X509Certificate<'_>) -> bool {
+        let algorithm = certificate.signature_algorithm.algorithm.to_id_string();
+        let verification: &dyn VerificationAlgorithm = match algorithm.as_str() {
+            it if it == RSA_SHA256.to_string() => &signature::RSA_PKCS1_2048_8192_SHA256,
+            it if it == ECDSA_SHA256.to_string() => &signature::ECDSA_P256_SHA256_ASN1,
+            it if it == ECDSA_SHA384.to_string() => &signature::ECDSA_P384_SHA384_ASN1,
+            it if it == ECDSA_SHA512.to_string() => &signature::ECDSA_P521_SHA512_ASN1,
+            _ => return false,
+        };
+        let key = &authority.public_key().subject_public_key.data;
+        let signed = certificate.tbs_certificate.as_ref();
+        verification.verify_sig(key, signed, &certificate.signature_value.data).is_ok()
     }
 
     /// A certificate, as PEM, for what was asked, until `lifetime` is over or the authority itself.

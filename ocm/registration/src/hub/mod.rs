@@ -10,7 +10,6 @@ pub mod default_sets;
 mod first;
 pub mod garbage;
 pub mod heartbeat;
-pub mod imports;
 mod leftovers;
 pub mod lifecycle;
 pub mod managed_namespaces;
@@ -44,9 +43,6 @@ pub struct HubOptions {
     pub garbage: Option<Vec<GarbageKind>>,
     /// Whether clusters are shown as ClusterProfiles where their sets are bound (gate ClusterProfile, off by default).
     pub cluster_profiles: bool,
-    /// Whether clusters that wait for an import are told that there is no importer (gate ClusterImporter,
-    /// off by default).
-    pub cluster_importer: bool,
 }
 
 impl Default for HubOptions {
@@ -58,7 +54,6 @@ impl Default for HubOptions {
             default_sets: true,
             garbage: Some(GarbageKind::defaults()),
             cluster_profiles: false,
-            cluster_importer: false,
         }
     }
 }
@@ -86,9 +81,6 @@ pub fn controllers(caches: &Caches, options: HubOptions) -> Vec<Controller> {
     }
     if options.default_sets {
         all.push(Controller::new(default_sets::DefaultSets::new(caches)));
-    }
-    if options.cluster_importer {
-        all.push(Controller::new(imports::Imports::new(caches)));
     }
     // Watched only here: without the gate a hub need not even serve the kind.
     if options.cluster_profiles {

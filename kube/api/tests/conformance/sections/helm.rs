@@ -3,7 +3,7 @@
 
 use crate::{
     check::{Check, must},
-    cx::{CRDS, Cx, Ran, is_established},
+    cx::{CRDS, Cx, ONE_INSTALLATION, Ran, is_established},
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ pub fn checks() -> Vec<Check> {
 }
 
 async fn charts(c: Cx) {
+    let _only = ONE_INSTALLATION.lock().await;
     tokio::join!(definitions_and_hooks(&c), hub(&c), agent(&c));
 }
 

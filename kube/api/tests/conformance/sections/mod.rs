@@ -5,6 +5,7 @@ mod admission_policies;
 mod apply;
 mod assumptions;
 mod clients;
+mod clusteradm;
 mod content;
 mod controllers;
 mod create;
@@ -75,6 +76,7 @@ pub fn all() -> Vec<Check> {
         assumptions::checks(),
         kubectl::checks(),
         helm::checks(),
+        clusteradm::checks(),
         clients::checks(),
     ];
     sections.into_iter().flatten().collect()

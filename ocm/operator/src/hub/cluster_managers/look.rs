@@ -1,0 +1,181 @@
+//! What is seen of a ClusterManager, and of the hub that it has.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Client, ResourceExt};
+use ocm_api::operator::{ClusterManager, ClusterManagerInstallMode};
+use ocm_reconcile::{ObserveError, Site};
+use parking_lot::Mutex;
+
+use super::{
+    super::{
+        Options, caches,
+        certificates::{BUNDLE, BUNDLE_KEY},
+        hosted::{self, Way},
+        install::{self, Sources},
+        owner, removal,
+        wanted::{self, EXTERNAL_KUBECONFIG, Facts, Hub, TLS_PROFILE, TlsProfile, WORK_DRIVER_CONFIG},
+    },
+    Seen,
+};
+use crate::{
+    objects::{Apis, Current, LookError, look},
+    replicas,
+};
+
+/// The reconciler.
+pub struct ClusterManagers {
+    client: Client,
+    pub(super) sources: caches::Sources,
+    options: Arc<Options>,
+    /// Clients of hubs on other clusters, by ClusterManager, with the version of the Secret that they were made of.
+    hubs: Mutex<BTreeMap<String, (Option<String>, Client)>>,
+}
+
+impl ClusterManagers {
+    /// Over these caches, and the API of the cluster that the operator runs on.
+    pub fn new(client: Client, sources: &caches::Sources, options: Arc<Options>) -> Self {
+        Self {
+            client,
+            sources: sources.clone(),
+            options,
+            hubs: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn look(&self, name: &str) -> Result<Seen, ObserveError> {
+        let managers = self.sources.managers.list();
+        let manager = managers.iter().find(|it| it.name_any() == name).cloned();
+        let elder = manager.as_ref().and_then(|it| owner::elder(it, &managers));
+        let mut seen = Seen {
+            now: Timestamp::now(),
+            options: self.options.clone(),
+            manager: manager.clone(),
+            elder,
+            facts: Facts::default(),
+            obstacle: None,
+            way: None,
+            sources: Sources::default(),
+            pods: Vec::new(),
+            current: Current::default(),
+            tokens: BTreeMap::new(),
+            apis: Apis {
+                management: Some(self.client.clone()),
+                ..Apis::default()
+            },
+        };
+        let Some(manager) = manager else {
+            self.hubs.lock().remove(name);
+            return Ok(seen);
+        };
+        if seen.elder.is_some() {
+            return Ok(seen);
+        }
+        self.facts(&manager, &mut seen).await;
+        self.way(&manager, &mut seen).await;
+        let (options, facts) = (self.options.clone(), seen.facts.clone());
+        let hub = Hub::of(&manager, &options, &facts);
+        seen.pods = self.sources.pods.list_in(&hub.namespace);
+        let is_settled = manager
+            .status
+            .as_ref()
+            .is_some_and(|it| ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING));
+        let mut targets = match manager.metadata.deletion_timestamp {
+            Some(_) => removal::targets(&hub),
+            None => install::targets(&hub, &seen.sources, is_settled),
+        };
+        if seen.way.is_some() {
+            targets.extend(hosted::targets(&hub));
+        }
+        if seen.apis.hub.is_none() {
+            targets.retain(|it| it.site == Site::Management);
+        }
+        match look(&seen.apis, targets).await {
+            Ok(current) => seen.current = current,
+            // Who is to be told that the hub does not answer is the user.
+            Err(LookError::Read { target, source }) if target.site == Site::Hub && hub.is_hosted => {
+                let message = format!(
+                    "the hub of Secret {}/{EXTERNAL_KUBECONFIG} cannot be reached, or does not let the operator look: {source}",
+                    hub.namespace
+                );
+                seen.obstacle = Some(("HubUnreachable", message));
+                seen.way = None;
+                seen.apis.hub = None;
+                let here = removal::targets(&hub).into_iter().filter(|it| it.site == Site::Management);
+                seen.current = look(&seen.apis, here).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(seen)
+    }
+
+    async fn facts(&self, manager: &ClusterManager, seen: &mut Seen) {
+        let (home, options) = (self.options.namespace.as_str(), &self.options);
+        let is_hosted = manager.spec.deploy_option.mode == ClusterManagerInstallMode::Hosted;
+        let nodes = match options.deployment_replicas > 0 || is_hosted {
+            true => None,
+            false => {
+                let selector = &options.control_plane_node_label_selector;
+                replicas::control_plane_nodes(&self.client, selector, options.layout).await
+            }
+        };
+        let secret = |it: Option<Arc<Secret>>| it.map(|it| (*it).clone());
+        seen.sources = Sources {
+            pull_secret: secret(self.sources.pull_secret.get(home, &options.image_pull_secret_name)),
+            work_driver: secret(self.sources.work_driver.get(home, WORK_DRIVER_CONFIG)),
+        };
+        let bundle = self.sources.bundles.get(&wanted::namespace(manager), BUNDLE);
+        let authorities = bundle.and_then(|it| it.data.as_ref()?.get(BUNDLE_KEY).cloned());
+        let profile = self.sources.tls_profile.get(home, TLS_PROFILE);
+        let data = profile.as_ref().and_then(|it| it.data.as_ref());
+        let said = |key: &str| data.and_then(|it| it.get(key));
+        let tls = TlsProfile::read(said("minTLSVersion"), said("cipherSuites"));
+        seen.facts = Facts {
+            replicas: replicas::decide(options.deployment_replicas, is_hosted, nodes),
+            has_pull_secret: seen.sources.pull_secret.is_some(),
+            tls: tls.clone().unwrap_or_default(),
+            authorities: authorities.unwrap_or_default(),
+        };
+        if let Err(message) = tls {
+            seen.obstacle = Some(("TLSProfileInvalid", message));
+        }
+    }
+
+    /// How the hub is reached: it is here, or where the Secret says.
+    async fn way(&self, manager: &ClusterManager, seen: &mut Seen) {
+        if manager.spec.deploy_option.mode == ClusterManagerInstallMode::Default {
+            seen.apis.hub = Some(self.client.clone());
+            return;
+        }
+        let namespace = wanted::namespace(manager);
+        let Some(secret) = self.sources.external.get(&namespace, EXTERNAL_KUBECONFIG) else {
+            let message = format!(
+                "Secret {namespace}/{EXTERNAL_KUBECONFIG} is missing: create it with the kubeconfig of the hub as its key \
+                 kubeconfig"
+            );
+            seen.obstacle = Some(("ExternalKubeconfigMissing", message));
+            return;
+        };
+        match self.hub(&manager.name_any(), &secret).await {
+            Ok((client, way)) => {
+                seen.apis.hub = Some(client);
+                seen.way = Some(way);
+            }
+            Err(message) => seen.obstacle = Some(("ExternalKubeconfigInvalid", message)),
+        }
+    }
+
+    async fn hub(&self, name: &str, secret: &Secret) -> Result<(Client, Way), String> {
+        let (kubeconfig, way) = hosted::read(secret)?;
+        let version = secret.metadata.resource_version.clone();
+        let known = self.hubs.lock().get(name).cloned();
+        if let Some((_, client)) = known.filter(|it| it.0 == version) {
+            return Ok((client, way));
+        }
+        let client = hosted::client(kubeconfig).await?;
+        self.hubs.lock().insert(name.to_owned(), (version, client.clone()));
+        Ok((client, way))
+    }
+}
