@@ -11,5 +11,5 @@ pub mod values;
 
 pub use command::{Command, Find, Program};
 pub use flag::{Flag, Gate, ValueKind, alpha, beta, flag, hidden};
-pub use parse::{ParseError, Parsed, parse, parse_with};
+pub use parse::{ParseError, Parsed, parse};
 pub use values::FlagValues;

@@ -50,19 +50,6 @@ pub(crate) fn short<'a>(flags: &[&'a Flag], letter: char) -> Option<&'a Flag> {
 /// # Errors
 /// What pflag says of the first that it does not take, and when the help was asked for.
 pub fn parse(flags: &[&'static Flag], gates: &[Gate], line: &[String]) -> Result<Parsed, ParseError> {
-    parse_with(flags, gates, line, |it| it.default.to_owned())
-}
-
-/// The same, where what a flag says that is not typed is not what its table says.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_with(
-    flags: &[&'static Flag],
-    gates: &[Gate],
-    line: &[String],
-    default: impl Fn(&Flag) -> String,
-) -> Result<Parsed, ParseError> {
     let mut all = flags.to_vec();
     if long(flags, HELP.name).is_none() {
         all.push(&HELP);
@@ -76,7 +63,7 @@ pub fn parse_with(
         warnings: Vec::new(),
     };
     reader.read().map_err(ParseError::Wrong)?;
-    let values = FlagValues::of(&reader.flags, gates, &reader.typed, default);
+    let values = FlagValues::of(&reader.flags, gates, &reader.typed);
     if values.is_on(HELP.name) {
         return Err(ParseError::Help);
     }

@@ -15,12 +15,7 @@ pub struct FlagValues {
 
 impl FlagValues {
     /// From what was typed for each flag, in the order it was typed.
-    pub(crate) fn of(
-        flags: &[&'static Flag],
-        gates: &[Gate],
-        typed: &BTreeMap<&'static str, Vec<String>>,
-        default: impl Fn(&Flag) -> String,
-    ) -> Self {
+    pub(crate) fn of(flags: &[&'static Flag], gates: &[Gate], typed: &BTreeMap<&'static str, Vec<String>>) -> Self {
         let mut read = Self::default();
         for flag in flags {
             let typed = typed.get(flag.name).cloned().unwrap_or_default();
@@ -28,7 +23,7 @@ impl FlagValues {
                 read.given.push(flag.name);
             }
             let typed = if typed.is_empty() && !flag.default.is_empty() {
-                vec![default(flag)]
+                vec![flag.default.to_owned()]
             } else {
                 typed
             };
@@ -52,6 +47,16 @@ impl FlagValues {
 
     fn all(&self, name: &str) -> &[String] {
         self.values.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Says something else where a flag was not typed: what `change` makes of its default, if anything.
+    pub fn change_defaults(&mut self, change: impl Fn(&str) -> Option<String>) {
+        let defaults = self.values.iter_mut().filter(|(name, _)| !self.given.contains(name));
+        for value in defaults.flat_map(|(_, values)| values) {
+            if let Some(changed) = change(value) {
+                *value = changed;
+            }
+        }
     }
 
     /// Whether the flag was typed at all.

@@ -63,19 +63,19 @@ pub fn command(program: &'static str, subcommand: &Subcommand) -> Command {
 /// Reads the arguments of a sub-command, without its name.
 pub fn read(program: &'static str, subcommand: &Subcommand, arguments: &[String]) -> Result<FlagValues, ReadError> {
     let flags: Vec<&'static Flag> = all_flags(subcommand).collect();
-    match cobra::parse_with(&flags, subcommand.gates, arguments, default) {
-        Ok(parsed) => Ok(parsed.values),
+    match cobra::parse(&flags, subcommand.gates, arguments) {
+        Ok(parsed) => {
+            let mut values = parsed.values;
+            // A path that nobody typed is one of the pod's, too.
+            values.change_defaults(|it| {
+                it.starts_with('/')
+                    .then(|| process::pod::path(it).to_string_lossy().into_owned())
+            });
+            Ok(values)
+        }
         Err(ParseError::Help) => Err(ReadError::Help(command(program, subcommand).render_help().to_string())),
         Err(ParseError::Wrong(why)) => Err(ReadError::Wrong(why)),
     }
-}
-
-/// What a flag says that is not typed. A path is one of the pod's.
-fn default(flag: &Flag) -> String {
-    if flag.default.starts_with('/') {
-        return process::pod::path(flag.default).to_string_lossy().into_owned();
-    }
-    flag.default.to_owned()
 }
 
 #[cfg(test)]

@@ -175,13 +175,16 @@ fn importer(hub: &Hub<'_>) -> Vec<String> {
     if !hub.has_importer() {
         return Vec::new();
     }
-    let image = hub.options.agent_image.as_deref().unwrap_or_default();
-    let mut arguments = vec![
-        format!("--agent-image={image}"),
-        format!("--bootstrap-serviceaccount={}/agent-registration-bootstrap", hub.options.namespace),
-    ];
+    let mut arguments = Vec::new();
+    match &hub.options.agent_image {
+        Some(image) => arguments.push(format!("--agent-image={image}")),
+        None if hub.is_compact() => {}
+        None => arguments.push("--agent-image=".to_owned()),
+    }
+    let account = format!("{}/agent-registration-bootstrap", hub.options.namespace);
+    arguments.push(format!("--bootstrap-serviceaccount={account}"));
     // Upstream's of the release that is installed does not know the flag; its default is the usual name.
-    if hub.options.image_pull_secret_name != ocm_api::namespaces::PULL_SECRET {
+    if !hub.is_compact() && hub.options.image_pull_secret_name != ocm_api::namespaces::PULL_SECRET {
         arguments.push(format!("--image-pull-secret-name={}", hub.options.image_pull_secret_name));
     }
     let of = hub.spec.registration_configuration.as_ref();

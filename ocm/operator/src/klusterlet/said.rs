@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     install::Prospect,
-    klusterlets::{Found, Scene, Seen},
+    klusterlets::{Found, Seen},
     settings,
     wanted::{self, reason},
 };
@@ -102,9 +102,7 @@ fn ready(seen: &Seen) -> Option<ConditionUpdate> {
             format!("Failed to build managed cluster clients: {why}"),
         )),
         Found::Scene(scene) => {
-            let Scene { reached, .. } = &**scene;
-            let since = reached.as_ref()?.1;
-            let message = match since {
+            let message = match scene.external.as_ref()?.since {
                 Some(since) => format!(
                     "Klusterlet is ready to apply, the external managed kubeconfig secret was created at: {}",
                     since.strftime("%Y-%m-%dT%H:%M:%SZ")

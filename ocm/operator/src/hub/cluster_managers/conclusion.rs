@@ -26,6 +26,8 @@ use crate::{
 
 /// Who says so.
 const CONTROLLER: &str = "cluster-manager";
+/// An API server takes no longer ones.
+const NOTE_MAX: usize = 1000;
 /// Events of what has no namespace are filed here.
 const EVENTS: &str = "default";
 
@@ -186,7 +188,7 @@ fn events(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, old: &[Conditi
             kind: EventKind::Warning,
             reason: condition.reason.clone(),
             action: r#type.to_owned(),
-            note: condition.message.clone(),
+            note: condition.message.chars().take(NOTE_MAX).collect(),
             reporting_controller: CONTROLLER.to_owned(),
             at: seen.now,
         }));
