@@ -24,6 +24,19 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "create get patch update delete",
         "The kinds of a hub.",
     ),
+    Right::new(
+        "cluster.open-cluster-management.io",
+        "managedclusters",
+        "list",
+        "Which of them keep a hub from being taken away,",
+    ),
+    Right::new(
+        "work.open-cluster-management.io",
+        "manifestworks manifestworkreplicasets",
+        "list",
+        "and of these,",
+    ),
+    Right::new("addon.open-cluster-management.io", "managedclusteraddons", "list", "and of these."),
     Right::new("", "namespaces", "create get patch update delete", "The namespace of a hub."),
     Right::new("", "serviceaccounts services", "create get patch update delete", "Of its components."),
     Right::new(
@@ -68,5 +81,4 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new("", "configmaps", "get list watch", "The authorities and the TLS profile.")
         .only("ca-bundle-configmap ocm-tls-profile"),
     Right::new("events.k8s.io", "events", "create", "What somebody has to act on."),
-    Right::new("", "events", "create", "The same, for upstream's roles."),
 ];
