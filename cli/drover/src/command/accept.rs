@@ -33,19 +33,22 @@ pub struct Accept {
         required = true,
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// Wait until each cluster has asked, instead of failing when it has not, and until its namespace is there
     #[arg(long)]
-    wait: bool,
+    pub wait: bool,
     /// How long to wait, in seconds
     #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
-    timeout: u64,
+    pub timeout: u64,
     /// Users beside the bootstrap identities whose requests may be approved
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
-    requesters: Vec<String>,
+    pub requesters: Vec<String>,
+    /// Approve the requests of every user; what they ask for must be the cluster's identity all the same
+    #[arg(long)]
+    pub skip_approve_check: bool,
     /// Say what would be done and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// How often a cluster that has not asked yet is looked for. A watch would need two, for a command that runs once.
@@ -56,7 +59,11 @@ impl Accept {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = ApiServer::connect(global).await?;
+        self.accept(&ApiServer::connect(global).await?).await
+    }
+
+    /// Accepts them, and says so.
+    pub async fn accept(&self, hub: &ApiServer) -> Result<()> {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.timeout);
         let mut open: Vec<Asking> = Vec::new();
         for cluster in &self.clusters {
@@ -73,7 +80,7 @@ impl Accept {
                     output::say(format_args!("Starting approve csrs for the cluster {}", it.cluster))?;
                     it.is_new = false;
                 }
-                match self.look(&hub, &mut it).await {
+                match self.look(hub, &mut it).await {
                     Ok(Progress::Done) => {}
                     Ok(Progress::NotYet(why)) if self.wait => waiting.push((it, why)),
                     Ok(Progress::NotYet(why)) => wrong.push(format!(
@@ -130,7 +137,7 @@ impl Accept {
         let selector = format!("{}={cluster},!{}", kinds::CLUSTER_NAME_LABEL, kinds::ADDON_NAME_LABEL);
         let listed = csrs.list(&ListParams::default().labels(&selector)).await;
         let listed = listed.map_err(|error| hub.explain("could not list the certificate requests", &error))?;
-        let verdict = judge(&listed.items, cluster, &self.requesters);
+        let verdict = judge(&listed.items, cluster, self.trusted());
         for line in &verdict.lines {
             if it.told.insert(line.clone()) {
                 output::say(line)?;
@@ -182,12 +189,28 @@ impl Accept {
         Ok(Progress::Done)
     }
 
+    /// Whose requests are approved.
+    fn trusted(&self) -> Requesters<'_> {
+        if self.skip_approve_check {
+            Requesters::Any
+        } else {
+            Requesters::Known(&self.requesters)
+        }
+    }
+
     fn parameters(&self) -> PatchParams {
         PatchParams {
             dry_run: self.dry_run,
             ..PatchParams::default()
         }
     }
+}
+
+/// Whose requests are approved: those of any user, or beside the bootstrap identities those of some.
+#[derive(Debug, Clone, Copy)]
+enum Requesters<'a> {
+    Any,
+    Known(&'a [String]),
 }
 
 enum Progress {
@@ -240,11 +263,16 @@ struct Verdict {
     lines: Vec<String>,
 }
 
-fn judge(csrs: &[CertificateSigningRequest], cluster: &str, requesters: &[String]) -> Verdict {
+fn judge(csrs: &[CertificateSigningRequest], cluster: &str, requesters: Requesters<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     for csr in csrs {
         let name = csr.metadata.name.clone().unwrap_or_default();
-        if let Some(fault) = csr::fault(csr, cluster, requesters) {
+        let own = [csr.spec.username.clone().unwrap_or_default()];
+        let trusted = match requesters {
+            Requesters::Any => &own,
+            Requesters::Known(users) => users,
+        };
+        if let Some(fault) = csr::fault(csr, cluster, trusted) {
             // What is decided already needs no advice.
             if csr::stage(csr) == Stage::Pending {
                 verdict.lines.push(format!("CSR {name} not approved: {fault}"));
@@ -275,7 +303,7 @@ mod tests {
     fn a_foreign_request_is_not_approved_and_gets_a_reason() {
         let mut csr = CertificateSigningRequest::default();
         csr.metadata.name = Some("cluster1-x".into());
-        let verdict = judge(&[csr], "cluster1", &[]);
+        let verdict = judge(&[csr], "cluster1", Requesters::Any);
         assert_eq!(verdict.approve, Vec::<String>::new());
         assert_eq!(
             verdict.lines,
@@ -285,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_missing_request_is_reported() {
-        let verdict = judge(&[], "cluster1", &[]);
+        let verdict = judge(&[], "cluster1", Requesters::Known(&[]));
         assert_eq!(verdict.lines, ["no CSR to approve for cluster cluster1"]);
         assert!(!verdict.has_approved);
     }

@@ -1,7 +1,7 @@
 //! `drover delete …`
 
-mod clusterset;
-mod work;
+pub mod clusterset;
+pub mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
