@@ -48,7 +48,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     );
     condition::set(&mut status.conditions, applied, seen.now);
     plan.status(Site::Management, before, &after);
-    tell(&mut plan, before, &after, seen.now);
+    // To wait is nothing to warn of.
+    if !outcome.worked_out::<Prospect>().is_some_and(|it| it.waits.is_some()) {
+        tell(&mut plan, before, &after, seen.now);
+    }
     plan
 }
 

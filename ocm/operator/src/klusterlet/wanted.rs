@@ -16,6 +16,7 @@ use ocm_reconcile::{Site, Target};
 use serde_json::{Value, json};
 
 use super::{
+    access,
     deployment::{Program, deployment},
     names, network, rbac,
     settings::{NetworkPolicies, Place, Settings, Shape},
@@ -228,9 +229,12 @@ fn work_replicas(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCredenti
     let degraded = conditions
         .into_iter()
         .find(|it| it.type_ == conditions::HUB_CONNECTION_DEGRADED);
-    let is_missing = degraded.is_none_or(|it| {
-        it.status == condition::Status::True.as_str() && it.reason.contains(super::access::reason::HUB_SECRET_MISSING)
-    });
+    let says_missing = |reason: &str| {
+        let words = [access::reason::HUB_SECRET_MISSING, access::reason::HUB_MISSING];
+        reason.split(',').any(|it| words.contains(&it))
+    };
+    let is_missing =
+        degraded.is_none_or(|it| it.status == condition::Status::True.as_str() && says_missing(&it.reason));
     match is_missing && !hub.has_kubeconfig {
         true => 0,
         false => settings.replicas,
