@@ -53,7 +53,7 @@ async fn each_bad_bootstrap_secret_has_its_reason() {
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     let good = ground.hub_kubeconfig("admin", true);
     let token = good.split_once("users:").unwrap().0.to_owned()
-        + "users: [{name: admin, user: {token: an-expired-one}}]\ncurrent-context: hub\n";
+        + "users: [{name: admin, user: {token: an-expired-one}}]\n";
     let nowhere = good.replace(&format!("127.0.0.1:{}", ground.hub.address.port()), "127.0.0.1:1");
     let exec = good.split_once("users:").unwrap().0.to_owned()
         + "users: [{name: admin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch}}}]\n";
