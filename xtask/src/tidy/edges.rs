@@ -61,6 +61,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", DOMAIN_AND_BELOW),
     // command line
     ("output", &["kube-primitives"]),
+    ("cobra", &["kube-primitives"]),
+    ("clusteradm", &["cobra", "output"]),
     ("client", &["output", "hub", "credential", "kube-primitives", "ocm-api"]),
     (
         "process",
@@ -85,6 +87,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "compat",
         &[
+            "cobra",
             "operator",
             "webhooks",
             "process",
@@ -108,6 +111,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "operator",
             "client",
+            // Kubeconfigs with what they name inlined, and amounts of resources.
+            "credential",
+            "kube-primitives",
             "output",
             "hub",
             "ocm-addon-sdk",
@@ -160,6 +166,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            "clusteradm",
+            "cobra",
             "operator",
             "fleet",
             "compat",

@@ -13,10 +13,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use ocm_api::{
-    conditions::cluster_manager,
-    operator::ClusterManager,
-};
+use ocm_api::{conditions::cluster_manager, operator::ClusterManager};
 use ocm_reconcile::{
     Clients, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
 };
@@ -111,7 +108,10 @@ impl Seen {
             Some(way) => hosted::kubeconfigs(hub, way, &self.current, &self.tokens, self.now),
             None => (Vec::new(), Vec::new()),
         };
-        (install::install(hub, &self.sources, kubeconfigs, &self.current), missing)
+        (
+            install::install(hub, &self.sources, kubeconfigs, &self.current),
+            missing,
+        )
     }
 }
 
@@ -227,7 +227,8 @@ fn remove(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &Hub<'_>)
         let is_reached = !hub.is_hosted || seen.way.is_some();
         if !is_reached && since < removal::GIVE_UP {
             let why = seen.obstacle.as_ref().map(|it| it.1.clone()).unwrap_or_default();
-            plan.wait(format!("the hub cannot be reached: {why}")).look_again(ASK_AGAIN);
+            plan.wait(format!("the hub cannot be reached: {why}"))
+                .look_again(ASK_AGAIN);
             return;
         }
         let left = removal::plan(plan, hub, &seen.current, is_reached, since);

@@ -78,10 +78,9 @@ impl ClusterManagers {
         let (options, facts) = (self.options.clone(), seen.facts.clone());
         let hub = Hub::of(&manager, &options, &facts);
         seen.pods = self.sources.pods.list_in(&hub.namespace);
-        let is_settled = manager
-            .status
-            .as_ref()
-            .is_some_and(|it| ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING));
+        let is_settled = manager.status.as_ref().is_some_and(|it| {
+            ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING)
+        });
         let mut targets = match manager.metadata.deletion_timestamp {
             Some(_) => removal::targets(&hub),
             None => install::targets(&hub, &seen.sources, is_settled),
@@ -103,7 +102,9 @@ impl ClusterManagers {
                 seen.obstacle = Some(("HubUnreachable", message));
                 seen.way = None;
                 seen.apis.hub = None;
-                let here = removal::targets(&hub).into_iter().filter(|it| it.site == Site::Management);
+                let here = removal::targets(&hub)
+                    .into_iter()
+                    .filter(|it| it.site == Site::Management);
                 seen.current = look(&seen.apis, here).await?;
             }
             Err(error) => return Err(error.into()),
