@@ -161,14 +161,16 @@ async fn an_operator_that_is_stopped_in_any_phase_finishes_later() {
     for writes in [1, 2, 3, 5, 8, 13, 21, 30] {
         let ground = Ground::start_with(Layout::Upstream, Some(writes)).await;
         ground.klusterlet(json!({"clusterName": "cluster1"})).await;
-        ground.stopped_writing().await;
+        ground
+            .stopped(|it| it.is_some_and(|it| condition(it, "Applied").is_some_and(|it| it.status == "True")))
+            .await;
         let ground = ground.restart(None).await;
         ground.says("Applied", "True", "KlusterletApplied").await;
         ground.work(&ground.now().await.uid().unwrap()).await;
         let ground = ground.restart(Some(writes)).await;
         let klusterlets: Api<Klusterlet> = Api::all(ground.site.client());
         klusterlets.delete("k", &DeleteParams::default()).await.unwrap();
-        ground.stopped_writing().await;
+        ground.stopped(|it| it.is_none()).await;
         let ground = ground.restart(None).await;
         wait::gone(&klusterlets, "k").await;
         let namespaces: Api<Namespace> = Api::all(ground.site.client());
