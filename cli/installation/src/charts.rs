@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use client::cluster_name;
 use gotemplate::helm::{Capabilities, Release, RenderOptions, merge_values};

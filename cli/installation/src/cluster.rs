@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Line, Mode,
-    former::{self, Former},
+    former,
     gates::{self, Gate},
     images::Images,
     manifests::{self, Manifests},
@@ -361,12 +361,6 @@ pub async fn join(
     }
     made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line))).await?;
     tell(Step::CrdRegistered)?;
-    if options.hosted.is_none() {
-        // Two agents on one cluster would undo what the other does: what we installed without an operator gives way.
-        for line in former::remove(cluster, Former::Agent, options.timeout).await? {
-            tell(Step::Applied(line))?;
-        }
-    }
     for object in &made.objects {
         for line in crate::apply(cluster, std::slice::from_ref(object), Mode::Write).await? {
             tell(Step::Applied(line))?;
@@ -418,14 +412,18 @@ async fn look(cluster: &ApiServer, options: &JoinOptions) -> Result<There> {
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
     let operator = deployments.get_opt(NAME).await;
     let operator = operator.map_err(|error| cluster.explain("could not look for the operator", &error))?;
-    let conditions = operator.and_then(|it| it.status?.conditions).unwrap_or_default();
-    there.has_operator = conditions.iter().any(|it| it.type_ == "Available" && it.status == "True");
+    there.has_operator = operator.is_some_and(|it| is_available(&it));
     let managed = match &options.hosted {
         None => cluster.clone(),
         Some(Hosted { kubeconfig }) => ApiServer::of(kubeconfig.clone(), "--managed-cluster-kubeconfig").await?,
     };
     there.server = bootstrap::public_server(&managed).await?;
     Ok(there)
+}
+
+fn is_available(operator: &Deployment) -> bool {
+    let conditions = json!(operator.status.as_ref().map(|it| &it.conditions));
+    client::conditions::find(&conditions, "Available").is_some_and(|it| it.is_true())
 }
 
 /// A cluster that changes its name loses its works.

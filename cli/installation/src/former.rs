@@ -1,7 +1,7 @@
-//! What earlier releases of ours installed: a hub or an agent as one Deployment of its own, without an operator.
-//! It gives way to an operator's, and can be taken off still.
+//! What earlier releases of ours installed: a hub or an agent as one Deployment of its own, without an operator. It can
+//! be taken off still. Where an operator is put beside it, the operator takes it off when its own pods are ready.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use client::{connect::ApiServer, kinds};
@@ -22,46 +22,7 @@ use ocm_api::namespaces;
 use ocm_reconcile::install::{DROVER, Installed, MANAGED_BY};
 use serde_json::{Value, json};
 
-use crate::{
-    Line, Mode,
-    charts::{self, AgentValues, Common, HubValues},
-};
-
-/// Which one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Former {
-    /// The Deployment `drover-hub`.
-    Hub,
-    /// The Deployment `drover-agent`, in the namespace of upstream's agent.
-    Agent,
-}
-
-/// Takes the Deployment and its rights off the cluster, so that an operator's pods go on with what it leaves: CRDs,
-/// Secrets, and what clusters join with. Does nothing where there is none.
-///
-/// # Errors
-/// What the API server refuses, and what is still there after `timeout`.
-pub async fn remove(cluster: &ApiServer, former: Former, timeout: Duration) -> Result<Vec<Line>> {
-    let manifests = match former {
-        Former::Hub => {
-            if !hub_is_there(cluster).await? {
-                return Ok(vec![]);
-            }
-            let mut manifests = hub_manifests()?;
-            // Asked in vain they would refuse every write.
-            manifests.extend(webhooks(cluster).await?);
-            manifests
-        }
-        Former::Agent => {
-            if !agents(cluster).await?.iter().any(|it| it.metadata.namespace.as_deref() == Some(namespaces::AGENT)) {
-                return Ok(vec![]);
-            }
-            agent_manifests("former", namespaces::AGENT)?
-        }
-    };
-    let rights: Vec<Value> = manifests.into_iter().filter(|it| it["kind"] != "Namespace").collect();
-    crate::remove(cluster, &rights, Mode::Write, timeout).await
-}
+use crate::charts::{self, AgentValues, Common, HubValues};
 
 /// Whether the hub is there.
 ///

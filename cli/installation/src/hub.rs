@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 
 use crate::{
     Line, Mode,
-    former::{self, Former},
     gates::{self, Gate},
     images::Images,
     manifests::{self, Manifests},
@@ -220,10 +219,6 @@ pub async fn init(
     }
     made.apply_crds(hub, options.timeout, &mut |line| tell(Step::Applied(line))).await?;
     tell(Step::CrdRegistered)?;
-    // Two hubs on one API would undo what the other does: what we installed without an operator gives way.
-    for line in former::remove(hub, Former::Hub, options.timeout).await? {
-        tell(Step::Applied(line))?;
-    }
     for object in public.iter().chain(&made.objects) {
         for line in crate::apply(hub, std::slice::from_ref(object), Mode::Write).await? {
             tell(Step::Applied(line))?;

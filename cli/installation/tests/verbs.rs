@@ -6,7 +6,6 @@ use anyhow::Result;
 use client::connect::ApiServer;
 use installation::{
     Mode,
-    charts::HubValues,
     cluster::{
         self, JoinOptions,
         unjoin::{self, UnjoinOptions},
@@ -306,17 +305,5 @@ async fn a_cluster_does_not_become_another_one_by_accident() {
     assert_eq!(error.as_deref(), Some("this cluster is other and not edge"));
     unjoin.cluster_name = "other".to_owned();
     assert!(unjoin::look(&server, &unjoin).await.unwrap().is_some());
-    site.stop().await;
-}
-
-#[tokio::test]
-async fn a_hub_without_an_operator_gives_way_to_one() {
-    let (site, server) = site().await;
-    let former = HubValues::default().manifests().unwrap();
-    installation::apply(&server, &former, Mode::Write).await.unwrap();
-    init(&server, &InitOptions::default()).await.unwrap();
-    let left = ours(&server).await;
-    assert!(!left.iter().any(|it| it.contains("drover-hub")), "{left:?}");
-    assert!(left.iter().any(|it| it == "Deployment open-cluster-management/cluster-manager"), "{left:?}");
     site.stop().await;
 }

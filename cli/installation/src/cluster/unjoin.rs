@@ -142,10 +142,15 @@ async fn of_klusterlet(
         true => operator(cluster, &mut remarks).await?,
         false => vec![],
     };
-    let mut first = vec![json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": administrator_binding(&name)},
-    })];
+    // What lets works contain anything is nobody's but ours, and so is what an agent without an operator has left of it.
+    let bindings = [administrator_binding(&name), "open-cluster-management:drover-agent:administrator".to_owned()];
+    let mut first: Vec<Value> = bindings
+        .iter()
+        .map(|name| {
+            let kind = "ClusterRoleBinding";
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}})
+        })
+        .collect();
     // It goes with the Klusterlet, unless somebody has made it before.
     let is_agents = |it: &str| it.starts_with(&format!("{name}-")) || it == charts::AGENT;
     if operated::other_deployments(cluster, home, is_agents).await?.is_empty() {
