@@ -5,6 +5,7 @@
 mod cargo;
 mod codegen;
 mod controllers;
+mod deploy;
 mod dist;
 mod facts;
 mod kubernetes;

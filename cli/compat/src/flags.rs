@@ -1,42 +1,7 @@
 //! What upstream's programs take: every sub-command with its flags and their defaults, as tables.
 //! Upstream: ocm `pkg/cmd`, `pkg/common/options`, `pkg/{registration,work,addon}`, and library-go's `controllercmd`.
 
-/// One flag.
-pub struct Flag {
-    pub name: &'static str,
-    pub kind: ValueKind,
-    /// As it would be typed; for lists with commas.
-    pub default: &'static str,
-    pub help: &'static str,
-    /// Taken, and not shown in the help.
-    pub hidden: bool,
-}
-
-/// What a flag's value is, by the name that pflag gives to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    Bool,
-    Int,
-    Int32,
-    Float32,
-    Duration,
-    Text,
-    /// `a,b`, and again.
-    List,
-    /// Once for each, commas and all.
-    Array,
-    /// `a=b,c=d`.
-    Pairs,
-    /// `A=true,B=false`.
-    Gates,
-}
-
-/// One switch, and how upstream has it unless told otherwise.
-pub struct Gate {
-    pub name: &'static str,
-    pub default: bool,
-    pub is_beta: bool,
-}
+use cobra::{Flag, Gate, ValueKind, alpha, beta, flag, hidden};
 
 /// A sub-command.
 pub struct Subcommand {
@@ -44,42 +9,6 @@ pub struct Subcommand {
     pub about: &'static str,
     pub flags: &'static [&'static [Flag]],
     pub gates: &'static [Gate],
-}
-
-const fn flag(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Flag {
-    Flag {
-        name,
-        kind,
-        default,
-        help,
-        hidden: false,
-    }
-}
-
-const fn hidden(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Flag {
-    Flag {
-        name,
-        kind,
-        default,
-        help,
-        hidden: true,
-    }
-}
-
-const fn alpha(name: &'static str, default: bool) -> Gate {
-    Gate {
-        name,
-        default,
-        is_beta: false,
-    }
-}
-
-const fn beta(name: &'static str, default: bool) -> Gate {
-    Gate {
-        name,
-        default,
-        is_beta: true,
-    }
 }
 
 use ValueKind::{Array, Bool, Duration, Float32, Int, Int32, List, Pairs, Text};
@@ -97,7 +26,8 @@ pub const LOGGING: &[Flag] = &[
         Int,
         "0",
         "How much to log: 0 to 3 what happens, 4 and 5 why, 6 and more everything; $DROVER_LOG says it finer",
-    ),
+    )
+    .short('v'),
     flag("vmodule", Text, "", "Taken as upstream does; use $DROVER_LOG"),
 ];
 

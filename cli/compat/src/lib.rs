@@ -273,6 +273,15 @@ mod tests {
     }
 
     #[test]
+    fn the_image_has_a_link_for_each_program() {
+        let recipe = include_str!("../../../deploy/Containerfile");
+        let (_, rest) = recipe.split_once("for name in ").unwrap();
+        let (linked, _) = rest.split_once(';').unwrap();
+        let linked: std::collections::BTreeSet<_> = linked.split_whitespace().collect();
+        assert_eq!(linked, PROGRAMS.iter().map(|it| it.name).collect());
+    }
+
+    #[test]
     fn a_program_is_selected_by_name_path_or_first_argument() {
         assert_eq!(found(&["/usr/bin/registration", "agent"]), Some(("registration", 1)));
         assert_eq!(found(&["drover", "work", "agent", "--v=2"]), Some(("work", 2)));

@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use cobra::values::check;
+
 use super::*;
 use crate::flags::{ADDON, OPERATOR, PLACEMENT, REGISTRATION, WORK};
 
@@ -23,7 +27,7 @@ fn clap_accepts_every_table_and_every_default_fits_its_flag() {
         command("program", subcommand).debug_assert();
         for flag in all_flags(subcommand) {
             if !flag.default.is_empty() {
-                assert_eq!(check(flag, subcommand, flag.default), Ok(()), "{}", flag.name);
+                assert_eq!(check(flag, subcommand.gates, flag.default), Ok(()), "{}", flag.name);
             }
         }
     }

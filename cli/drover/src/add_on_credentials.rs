@@ -28,7 +28,10 @@ enum Driver {
 impl AddOnCredentials {
     /// What a Klusterlet says of them; nothing where nobody said anything.
     pub fn driver(&self) -> Option<AddOnDriver> {
-        match (self.addon_kubeclient_registration_auth, self.addon_token_expiration_seconds) {
+        match (
+            self.addon_kubeclient_registration_auth,
+            self.addon_token_expiration_seconds,
+        ) {
             (None, None) => None,
             (Some(Driver::Csr), _) => Some(AddOnDriver::Csr),
             (Some(Driver::Token) | None, seconds) => Some(AddOnDriver::Token(seconds)),

@@ -53,6 +53,15 @@ pub enum DroverCommand {
     /// Put clusters into sets, and let namespaces use them
     #[command(subcommand, name = "clusterset")]
     ClusterSet(command::clusterset::ClusterSet),
+    /// Reach clusters through the add-on cluster-proxy
+    #[command(subcommand)]
+    Proxy(command::proxy::Proxy),
+    /// Install the hub's part of an add-on
+    #[command(subcommand)]
+    Install(command::hub_addon::InstallWhat),
+    /// Remove the hub's part of an add-on
+    #[command(subcommand)]
+    Uninstall(command::hub_addon::UninstallWhat),
     /// Say what an object waits for, one sentence for each thing
     Why(command::why::Why),
     /// Run the hub's controllers against the Kubernetes API of the kubeconfig

@@ -12,10 +12,12 @@ pub mod create;
 pub mod delete;
 pub mod get;
 pub mod hub;
+pub mod hub_addon;
 pub mod init;
 pub mod join;
 pub mod kube;
 pub mod manifests;
+pub mod proxy;
 pub mod restore;
 pub mod unjoin;
 pub mod up;
@@ -28,7 +30,10 @@ use std::time::Instant;
 use anyhow::Result;
 use process::runtime::{log_to_stderr, long, short};
 
-use crate::{cli::Cli, cli::DroverCommand};
+use crate::{
+    cli::{Cli, DroverCommand},
+    command::hub_addon::{InstallWhat, UninstallWhat},
+};
 
 /// Runs the command that was typed. `begun` is when the process began.
 pub fn run(cli: Cli, begun: Instant) -> Result<()> {
@@ -43,6 +48,9 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         DroverCommand::Accept(it) => short(it.run(&global)),
         DroverCommand::Addon(it) => short(it.run(&global)),
         DroverCommand::ClusterSet(it) => short(it.run(&global)),
+        DroverCommand::Install(InstallWhat::HubAddon(it)) => short(it.run(&global)),
+        DroverCommand::Uninstall(UninstallWhat::HubAddon(it)) => short(it.run(&global)),
+        DroverCommand::Proxy(it) => short(it.run(&global)),
         DroverCommand::Why(it) => short(it.run(&global)),
         DroverCommand::Version(it) => short(it.run(&global)),
         DroverCommand::Completions(it) => it.run(),

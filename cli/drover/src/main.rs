@@ -5,6 +5,7 @@
 mod add_on_credentials;
 mod add_ons;
 mod cli;
+mod clusteradm;
 mod command;
 mod in_pod;
 mod manifests;
@@ -37,6 +38,9 @@ fn main() -> ExitCode {
     }
     if let Some((program, arguments)) = compat::asked_for(&arguments) {
         return program.run(arguments);
+    }
+    if let Some(call) = clusteradm::asked_for(&arguments) {
+        return call.run();
     }
     let cli = cli::Cli::parse_from(&arguments);
     match command::run(cli, begun) {

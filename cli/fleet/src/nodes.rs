@@ -1,6 +1,11 @@
 //! The node of an embedded cluster: what makes its pods run.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -53,8 +58,13 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
 /// make pods is not to have a shell by it: it runs the example add-ons, hubs, agents and their operators, confined to the
 /// files of the pod, and nothing else of this binary.
 pub fn images(mappings: &[String]) -> Result<ImageMap> {
-    let mut images = ImageMap::default();
     let program = std::env::current_exe().context("could not find the program that runs")?;
+    images_of(&program, mappings)
+}
+
+/// The same, with another program in the place of the one that runs.
+pub fn images_of(program: &Path, mappings: &[String]) -> Result<ImageMap> {
+    let mut images = ImageMap::default();
     let command = |in_pod: &str, programs: BTreeSet<String>| Command {
         words: vec![program.to_string_lossy().into_owned(), in_pod.to_owned()],
         then: Then::OneOf(programs),
@@ -136,8 +146,6 @@ impl PodLogs for NodeLogs {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]

@@ -26,6 +26,24 @@ pub struct HealthFlags {
     /// for whom the API server lets see them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, help_heading = "Health")]
     health_listen: Option<SocketAddr>,
+    /// The lowest version of TLS that is served, here and where webhooks are: VersionTLS12 (the default) or VersionTLS13
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Health"
+    )]
+    tls_min_version: String,
+    /// The cipher suites that are served, here and where webhooks are, by their IANA names; those of TLS 1.3 are always
+    #[arg(
+        long,
+        value_name = "NAMES",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Health"
+    )]
+    tls_cipher_suites: String,
 }
 
 /// Whether the program does what it was started for. Not ready until it is said.
@@ -45,6 +63,14 @@ impl Ready {
 }
 
 impl HealthFlags {
+    /// How TLS is served.
+    ///
+    /// # Errors
+    /// When a version or a cipher suite is none.
+    pub fn tls(&self) -> Result<Tls> {
+        Tls::read(&self.tls_min_version, &self.tls_cipher_suites)
+    }
+
     /// Serves until `stop`, if that was asked for. `api` says who may see the metrics.
     ///
     /// # Errors
@@ -62,7 +88,7 @@ impl HealthFlags {
             page: None,
             ready: Some(ready.clone()),
         };
-        let tls = Tls::read("", "")?.self_signed(stop)?;
+        let tls = self.tls()?.self_signed(stop)?;
         tokio::spawn(serving::serve(listener, tls, Arc::new(site), stop.clone()));
         Ok(ready)
     }

@@ -10,14 +10,17 @@ mod certificate_times;
 mod configurations;
 pub mod reviews;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use process::serving;
+use process::{
+    certificate_files::CertificateFiles,
+    serving::{self, Tls},
+};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +55,16 @@ pub struct WebhookFlags {
     /// Where the API server reaches them when it is not by a Service
     #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = client::bootstrap::parse_server, help_heading = "Webhooks")]
     webhook_url: Option<String>,
+    /// Show the certificate tls.crt with the key tls.key of this folder, as they are at any time, and leave it to others to
+    /// tell the API server
+    #[arg(
+        long,
+        value_name = "DIR",
+        group = "reached",
+        requires = "webhook_listen",
+        help_heading = "Webhooks"
+    )]
+    webhook_certificates: Option<PathBuf>,
 }
 
 /// How an API server comes to the webhooks.
@@ -92,10 +105,29 @@ impl WebhookFlags {
     ///
     /// # Errors
     /// When the address is taken, or the certificate cannot be kept.
-    pub async fn start(&self, hub: &Client, options: &hub::Options, stop: &CancellationToken) -> Result<()> {
+    pub async fn start(
+        &self,
+        hub: &Client,
+        options: &hub::Options,
+        rules: &Tls,
+        stop: &CancellationToken,
+    ) -> Result<()> {
         let Some(address) = self.webhook_listen else {
             return Ok(());
         };
+        if let Some(folder) = &self.webhook_certificates {
+            let files = CertificateFiles::in_directory(folder);
+            let tls = Arc::new(ArcSwap::from(files.read(rules)?));
+            let listener = listen(address).await?;
+            tokio::spawn(files.follow(rules.clone(), tls.clone(), stop.clone()));
+            tokio::spawn(serving::serve(
+                listener,
+                tls,
+                reviews::of_hub(hub, options),
+                stop.clone(),
+            ));
+            return Ok(());
+        }
         let reached = match (&self.webhook_service, &self.webhook_url) {
             (Some(name), _) => Reached::Service(name.clone()),
             (None, Some(url)) => Reached::Url(url.clone()),
@@ -104,9 +136,7 @@ impl WebhookFlags {
         let times = certificate_times::serving_certificate()?;
         let keeper = Keeper::new(hub.clone(), reached.names()?, times.life);
         let held = keeper.hold(Timestamp::now()).await?;
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
-        info!(address = %listener.local_addr()?, "answers webhooks");
+        let listener = listen(address).await?;
         let tls = Arc::new(ArcSwap::from(held.config.clone()));
         let pages = reviews::of_hub(hub, options);
         tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
@@ -119,6 +149,13 @@ impl WebhookFlags {
         tokio::spawn(follow(hub.clone(), kept, held.authorities, tls, stop.clone()));
         Ok(())
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("--webhook-listen {address}"))?;
+    info!(address = %listener.local_addr()?, "answers webhooks");
+    Ok(listener)
 }
 
 /// What is looked after.
@@ -217,10 +254,11 @@ mod tests {
         let flags = WebhookFlags {
             webhook_listen: Some(([127, 0, 0, 1], 0).into()),
             webhook_service: Some("drover-hub-webhook".to_owned()),
-            webhook_url: None,
+            ..WebhookFlags::default()
         };
         let work = async {
-            flags.start(&client, &hub::Options::default(), &stop).await?;
+            let rules = Tls::read("", "")?;
+            flags.start(&client, &hub::Options::default(), &rules, &stop).await?;
             // The certificate of today is renewed in time.
             let keeper = Keeper::new(
                 client.clone(),

@@ -26,6 +26,7 @@ impl Gate {
 }
 
 /// The switches there are, and what they do.
+const ADDON_MANAGEMENT: &str = "AddonManagement";
 const CLEAN_UP_COMPLETED_MANIFEST_WORK: &str = "CleanUpCompletedManifestWork";
 const CLUSTER_IMPORTER: &str = "ClusterImporter";
 const CLUSTER_PROFILE: &str = "ClusterProfile";
@@ -34,7 +35,8 @@ const MANAGED_CLUSTER_AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 const MANIFEST_WORK_REPLICA_SET: &str = "ManifestWorkReplicaSet";
 const NIL_EXECUTOR_VALIDATING: &str = "NilExecutorValidating";
 const RESOURCE_CLEANUP: &str = "ResourceCleanup";
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
+    ADDON_MANAGEMENT,
     CLEAN_UP_COMPLETED_MANIFEST_WORK,
     CLUSTER_IMPORTER,
     CLUSTER_PROFILE,
@@ -46,8 +48,7 @@ const OURS: [&str; 8] = [
 ];
 /// Switches of upstream's that switch nothing here. They are often written out with upstream's default,
 /// and may have it.
-const FIXED: [(&str, bool); 8] = [
-    ("AddonManagement", true),
+const FIXED: [(&str, bool); 7] = [
     ("AllAlpha", false),
     ("AllBeta", false),
     ("CloudEventsDrivers", false),
@@ -91,11 +92,13 @@ pub fn apply(gates: &[Gate], options: &mut Options) {
     let Options {
         registration,
         works,
+        without_add_ons,
         importer,
         ..
     } = options;
     for Gate { name, on } in gates {
         match *name {
+            ADDON_MANAGEMENT => *without_add_ons = !on,
             DEFAULT_CLUSTER_SET => registration.default_sets = *on,
             RESOURCE_CLEANUP => registration.garbage = on.then(GarbageKind::defaults),
             MANAGED_CLUSTER_AUTO_APPROVAL => {
@@ -149,6 +152,7 @@ mod tests {
         assert!(!it.default_sets && it.garbage.is_none() && !it.auto_accept && it.cluster_profiles);
         let it = turned(&["ManifestWorkReplicaSet=false"]).unwrap();
         assert!(!it.works.manifest_work_replica_set && !it.works.rules().replica_sets_are_taken);
+        assert!(!turned(&[]).unwrap().without_add_ons && turned(&["AddonManagement=false"]).unwrap().without_add_ons);
         assert!(turned(&["ClusterImporter=true"]).unwrap().importer.is_some());
         let it = turned(&["CleanUpCompletedManifestWork=true", "NilExecutorValidating=true"]).unwrap();
         assert!(it.works.clean_up_completed && it.works.rules().nil_executor_is_checked);
@@ -180,18 +184,15 @@ mod tests {
         let refused = |it: &str| turned(&[it]).err().unwrap();
         assert_eq!(
             refused("Nonsense=true"),
-            "unrecognized feature gate: Nonsense; there are CleanUpCompletedManifestWork, ClusterImporter, ClusterProfile, \
-             DefaultClusterSet, ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup"
+            "unrecognized feature gate: Nonsense; there are AddonManagement, CleanUpCompletedManifestWork, ClusterImporter, \
+             ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval, ManifestWorkReplicaSet, NilExecutorValidating, \
+             ResourceCleanup"
         );
         assert!(refused("ClusterProfile").starts_with("missing bool value for ClusterProfile"));
         assert!(refused("ClusterProfile=yes").starts_with("invalid value of ClusterProfile=yes"));
         assert_eq!(
             refused("NetworkPolicies=true"),
             "NetworkPolicies is always false: there is nothing here that it turns on; leave it out"
-        );
-        assert_eq!(
-            refused("AddonManagement=false"),
-            "AddonManagement is always true: there is nothing here that it turns off; leave it out"
         );
     }
 }

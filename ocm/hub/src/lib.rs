@@ -31,6 +31,10 @@ pub struct Options {
     pub importer: Option<operator::importer::Options>,
     /// The add-ons that run inside the hub, rather than in a program of their own.
     pub addons: Vec<Arc<dyn AddOn>>,
+    /// Whether add-ons are left alone (gate AddonManagement off).
+    pub without_add_ons: bool,
+    /// Whether an operator has put in place what the hub needs on its API server.
+    pub installed_by_operator: bool,
     /// Where the authorities of add-ons with a signer of their own are, unless they say;
     /// `None` for upstream's namespace.
     pub authorities: Option<String>,
@@ -47,10 +51,15 @@ pub struct Hub {
 
 /// Puts in place what the hub needs on its API server, and starts the controllers. They end with `cancel`.
 pub async fn start(client: Client, options: Options, cancel: CancellationToken) -> Result<Hub, InstallError> {
-    prepare(&client).await?;
+    if !options.installed_by_operator {
+        prepare(&client).await?;
+    }
     let caches = controllers::caches(client.clone(), cancel);
-    let parts = Component::ALL.map(|it| controllers::start(&client, &caches, it, &options));
-    let running: Vec<Running> = parts.into_iter().flatten().collect();
+    let parts = Component::ALL.into_iter();
+    let parts = parts.filter(|it| !(options.without_add_ons && *it == Component::AddOns));
+    let running: Vec<Running> = parts
+        .flat_map(|it| controllers::start(&client, &caches, it, &options))
+        .collect();
     // Its kinds are all there, and a hub that is started works.
     join_all(running.iter().map(|it| it.queue.begun())).await;
     Ok(Hub { caches, running })

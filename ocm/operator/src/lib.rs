@@ -15,6 +15,7 @@ pub mod hub;
 pub mod importer;
 pub mod klusterlet;
 pub mod objects;
+pub mod rbac;
 pub mod replicas;
 
 /// The release of Open Cluster Management that the operator installs: what CRDs are annotated with

@@ -51,7 +51,9 @@ impl Ground {
             importer: Some(importer),
             ..Options::default()
         };
-        hub::start(hub.client_of_hub().await, options, stop.clone()).await.unwrap();
+        hub::start(hub.client_of_hub().await, options, stop.clone())
+            .await
+            .unwrap();
         Self { hub, stop }
     }
 
@@ -70,7 +72,8 @@ impl Ground {
     }
 
     async fn secret(&self, (namespace, name): (&str, &str), metadata: serde_json::Value, key: &str, value: &str) {
-        let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {key: value}});
+        let mut object =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {key: value}});
         object["metadata"]["namespace"] = namespace.into();
         object["metadata"]["name"] = name.into();
         self.hub.apply(&object.to_string()).await;
@@ -114,7 +117,9 @@ impl Ground {
             it.is_some_and(|it| objects::conditions(it).iter().any(|it| it == condition))
         });
         let conditions = found.await.unwrap().status.unwrap().conditions;
-        let found = conditions.into_iter().find(|it| it.type_ == "ManagedClusterImportSucceeded");
+        let found = conditions
+            .into_iter()
+            .find(|it| it.type_ == "ManagedClusterImportSucceeded");
         found.unwrap().message
     }
 
@@ -136,7 +141,10 @@ async fn agent_of(site: &Site) -> (String, String) {
     deployments.get("klusterlet").await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(site.client(), AGENT);
     let secret = secrets.get_opt("bootstrap-hub-kubeconfig").await.unwrap();
-    let data = secret.and_then(|it| it.data?.remove("kubeconfig")).map(|it| it.0).unwrap_or_default();
+    let data = secret
+        .and_then(|it| it.data?.remove("kubeconfig"))
+        .map(|it| it.0)
+        .unwrap_or_default();
     (klusterlet.spec.cluster_name, String::from_utf8(data).unwrap())
 }
 
@@ -148,21 +156,30 @@ async fn a_cluster_of_cluster_api_gets_an_agent_once() {
     ground.namespace("c1").await;
     ground.managed_cluster("c1").await;
     ground.cluster_of_cluster_api("c1", "v1beta1", "Provisioning").await;
-    let said = ground.says("c1", "ManagedClusterImportSucceeded=False(KubeConfigNotFound)").await;
+    let said = ground
+        .says("c1", "ManagedClusterImportSucceeded=False(KubeConfigNotFound)")
+        .await;
     assert_eq!(said, "Secret for kubeconfig is not found.");
     ground.cluster_of_cluster_api("c1", "v1beta1", "Provisioned").await;
-    let said = ground.says("c1", "ManagedClusterImportSucceeded=False(KubeConfigGetFailed)").await;
+    let said = ground
+        .says("c1", "ManagedClusterImportSucceeded=False(KubeConfigGetFailed)")
+        .await;
     assert_eq!(said, "Secret c1/c1-kubeconfig is not there");
     ground.kubeconfig("c1", &administrator(&cluster)).await;
     assert_eq!(ground.says("c1", IMPORTED).await, "");
 
     let (name, bootstrap) = agent_of(&cluster).await;
     assert_eq!(name, "c1");
-    assert!(bootstrap.contains("https://hub.example:6443") && bootstrap.contains("token: "), "{bootstrap}");
+    assert!(
+        bootstrap.contains("https://hub.example:6443") && bootstrap.contains("token: "),
+        "{bootstrap}"
+    );
     let events: Api<Event> = Api::namespaced(ground.hub.client(), "default");
     let has_all = |it: &[Event]| {
         let reasons: Vec<_> = it.iter().filter_map(|it| it.reason.as_deref()).collect();
-        ["KubeConfigNotFound", "KubeConfigGetFailed", "ManagedClusterImported"].iter().all(|it| reasons.contains(it))
+        ["KubeConfigNotFound", "KubeConfigGetFailed", "ManagedClusterImported"]
+            .iter()
+            .all(|it| reasons.contains(it))
     };
     wait::until_all(&events, "each change is an event", has_all).await;
 
@@ -191,7 +208,14 @@ async fn cluster_api_may_come_later_in_any_version() {
     ground.namespace("c2").await;
     ground.managed_cluster("c2").await;
     let wanted = json!({"annotations": {"open-cluster-management.io/delete-after-import": "true"}});
-    ground.secret(("c2", "auto-import-secret"), wanted, "kubeconfig", &administrator(&other)).await;
+    ground
+        .secret(
+            ("c2", "auto-import-secret"),
+            wanted,
+            "kubeconfig",
+            &administrator(&other),
+        )
+        .await;
     ground.says("c2", IMPORTED).await;
     let secrets: Api<Secret> = Api::namespaced(ground.hub.client(), "c2");
     wait::gone(&secrets, "auto-import-secret").await;
@@ -214,11 +238,19 @@ async fn a_corrected_kubeconfig_is_used_at_once() {
     ground.provisioned("c1", "a: [").await;
     let failed = "ManagedClusterImportSucceeded=False(KubeConfigGetFailed)";
     let said = ground.says("c1", failed).await;
-    assert!(said.starts_with("Secret c1/c1-kubeconfig holds no kubeconfig"), "{said}");
+    assert!(
+        said.starts_with("Secret c1/c1-kubeconfig holds no kubeconfig"),
+        "{said}"
+    );
     // Of somebody whom the cluster does not let.
     ground.kubeconfig("c1", &cluster.kubeconfig("mary", &[]).unwrap()).await;
-    let said = ground.says("c1", "ManagedClusterImportSucceeded=False(ImportFailed)").await;
-    assert!(said.contains("forbids it") && said.contains("Secret c1/c1-kubeconfig"), "{said}");
+    let said = ground
+        .says("c1", "ManagedClusterImportSucceeded=False(ImportFailed)")
+        .await;
+    assert!(
+        said.contains("forbids it") && said.contains("Secret c1/c1-kubeconfig"),
+        "{said}"
+    );
     ground.kubeconfig("c1", &good).await;
     ground.says("c1", IMPORTED).await;
     ground.stop().await;
@@ -236,15 +268,26 @@ async fn values_from_a_secret_decide_what_is_installed() {
     ground.provisioned("c1", &administrator(&cluster)).await;
     let failed = "ManagedClusterImportSucceeded=False(ConfigRendererFailed)";
     let said = ground.says("c1", failed).await;
-    assert!(said.starts_with("Secret c1/cluster-import-config is not there"), "{said}");
+    assert!(
+        said.starts_with("Secret c1/cluster-import-config is not there"),
+        "{said}"
+    );
     let values = "klusterlet: {mode: Default}\nbootstrapHubKubeConfig: from the secret\n";
-    ground.secret(("c1", "cluster-import-config"), json!({}), "values.yaml", values).await;
+    ground
+        .secret(("c1", "cluster-import-config"), json!({}), "values.yaml", values)
+        .await;
     ground.says("c1", IMPORTED).await;
-    assert_eq!(agent_of(&cluster).await, ("c1".to_owned(), "from the secret".to_owned()));
+    assert_eq!(
+        agent_of(&cluster).await,
+        ("c1".to_owned(), "from the secret".to_owned())
+    );
     let deployments: Api<Deployment> = Api::namespaced(cluster.client(), AGENT);
     let deployment = deployments.get("klusterlet").await.unwrap();
-    let image = deployment.spec.unwrap().template.spec.unwrap().containers[0].image.clone();
-    assert_eq!(image.as_deref(), Some("quay.io/open-cluster-management/registration-operator:v1.3.1"));
+    let image = deployment.spec.template.spec.unwrap().containers[0].image.clone();
+    assert_eq!(
+        image.as_deref(),
+        Some("quay.io/open-cluster-management/registration-operator:v1.3.1")
+    );
     ground.stop().await;
 }
 
@@ -259,7 +302,9 @@ async fn clusters_that_are_away_hinder_no_other() {
     let leading_to = |address: &str| good.replace(&cluster.address.to_string(), address);
     for number in 0..8 {
         let address = silent.local_addr().unwrap().to_string();
-        ground.provisioned(&format!("silent{number}"), &leading_to(&address)).await;
+        ground
+            .provisioned(&format!("silent{number}"), &leading_to(&address))
+            .await;
     }
     ground.provisioned("away", &leading_to("127.0.0.1:1")).await;
     ground.provisioned("there", &good).await;
@@ -280,11 +325,20 @@ async fn the_agent_of_another_cluster_is_not_taken_over() {
     ground.provisioned("c1", &administrator(&cluster)).await;
     ground.says("c1", IMPORTED).await;
     ground.provisioned("c2", &administrator(&cluster)).await;
-    let said = ground.says("c2", "ManagedClusterImportSucceeded=False(ImportFailed)").await;
+    let said = ground
+        .says("c2", "ManagedClusterImportSucceeded=False(ImportFailed)")
+        .await;
     assert!(said.contains("is ManagedCluster c1 already"), "{said}");
     assert_eq!(agent_of(&cluster).await.0, "c1");
     let klusterlets: Api<Klusterlet> = Api::all(cluster.client());
-    let names: Vec<_> = klusterlets.list(&Default::default()).await.unwrap().items.iter().map(ResourceExt::name_any).collect();
+    let names: Vec<_> = klusterlets
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .items
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
     assert_eq!(names, ["klusterlet"]);
     ground.stop().await;
 }

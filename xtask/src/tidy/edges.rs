@@ -61,6 +61,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", DOMAIN_AND_BELOW),
     // command line
     ("output", &["kube-primitives"]),
+    ("cobra", &["kube-primitives"]),
+    ("clusteradm", &["cobra", "output"]),
     ("client", &["output", "hub", "credential", "kube-primitives", "ocm-api"]),
     (
         "process",
@@ -85,6 +87,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "compat",
         &[
+            "cobra",
             "operator",
             "webhooks",
             "process",
@@ -163,6 +166,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            "clusteradm",
+            "cobra",
             "operator",
             "fleet",
             "compat",

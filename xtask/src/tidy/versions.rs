@@ -10,12 +10,15 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<String>> {
     let manifest = read("Cargo.toml")?;
     let mut found = compilers(&read("rust-toolchain.toml")?, &manifest, &read("deploy/Containerfile")?);
     let release = value(&manifest, "version = \"");
-    for chart in ["drover-agent", "drover-hub"] {
-        for (file, begins) in [
-            ("Chart.yaml", "version: "),
-            ("Chart.yaml", "appVersion: "),
-            ("values.yaml", "image: drover:"),
-        ] {
+    let of_chart = [("Chart.yaml", "version: "), ("Chart.yaml", "appVersion: ")];
+    let of_image = ("values.yaml", "image: drover:");
+    for (chart, has_image) in [
+        ("cluster-manager", false),
+        ("klusterlet", false),
+        ("drover-agent", true),
+        ("drover-hub", true),
+    ] {
+        for (file, begins) in of_chart.into_iter().chain(has_image.then_some(of_image)) {
             let path = format!("deploy/charts/{chart}/{file}");
             let written = value(&read(&path)?, begins).to_owned();
             if written != release {

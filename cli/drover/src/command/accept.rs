@@ -53,9 +53,9 @@ impl Accept {
         };
         let mut tell = |event: Event| match event {
             Event::Line(line) => output::say(line),
-            Event::Joined(cluster) => {
-                output::say(format_args!("\nYour managed cluster {cluster} has joined the Hub successfully."))
-            }
+            Event::Joined(cluster) => output::say(format_args!(
+                "\nYour managed cluster {cluster} has joined the Hub successfully."
+            )),
         };
         accept(&hub, &options, &mut tell).await
     }

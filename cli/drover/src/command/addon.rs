@@ -1,8 +1,8 @@
 //! `drover addon …`
 
-mod create;
-mod disable;
-mod enable;
+pub mod create;
+pub mod disable;
+pub mod enable;
 mod list;
 mod new;
 mod pairs;

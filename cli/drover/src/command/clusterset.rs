@@ -28,19 +28,19 @@ pub enum ClusterSet {
 #[derive(Debug, Args)]
 pub struct SetBindingFlags {
     /// The name of the set
-    name: String,
+    pub name: String,
     /// The namespace
     #[arg(short, long, required = true)]
-    namespace: String,
+    pub namespace: String,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Set {
     /// The name of the set
-    name: String,
+    pub name: String,
     /// The clusters to put into it
     #[arg(
         short,
@@ -50,22 +50,26 @@ pub struct Set {
         required_unless_present = "namespaces",
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// Namespaces that every cluster of the set is to have
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACES")]
-    namespaces: Vec<String>,
+    pub namespaces: Vec<String>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl ClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let hub = ApiServer::connect(global).await?;
+        self.change(&ApiServer::connect(global).await?).await
+    }
+
+    /// Does it, and says so.
+    pub async fn change(self, hub: &ApiServer) -> Result<()> {
         match self {
-            Self::Bind(it) => it.bind(&hub).await,
-            Self::Unbind(it) => it.unbind(&hub).await,
-            Self::Set(it) => it.set(&hub).await,
+            Self::Bind(it) => it.bind(hub).await,
+            Self::Unbind(it) => it.unbind(hub).await,
+            Self::Set(it) => it.set(hub).await,
         }
     }
 }

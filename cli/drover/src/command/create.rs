@@ -1,8 +1,9 @@
 //! `drover create …`
 
-mod clusterset;
-mod placement;
-mod work;
+pub mod clusterset;
+pub mod placement;
+pub mod sampleapp;
+pub mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -15,6 +16,9 @@ pub enum Create {
     ClusterSet(clusterset::CreateClusterSet),
     /// Create a placement, which chooses clusters from the sets that are bound to its namespace
     Placement(placement::Placement),
+    /// Create a sample ApplicationSet of Argo CD
+    #[command(name = "sampleapp")]
+    SampleApp(sampleapp::CreateSampleApp),
     /// Create a work that brings manifests to clusters
     Work(work::CreateWork),
 }
@@ -24,6 +28,7 @@ impl Create {
         match self {
             Self::ClusterSet(it) => it.run(global).await,
             Self::Placement(it) => it.run(global).await,
+            Self::SampleApp(it) => it.run(global).await,
             Self::Work(it) => it.run(global).await,
         }
     }

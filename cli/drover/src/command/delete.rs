@@ -1,8 +1,8 @@
 //! `drover delete …`
 
-mod clusterset;
+pub mod clusterset;
 mod token;
-mod work;
+pub mod work;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -1,12 +1,12 @@
 //! `drover get …`
 
 mod addons;
-mod clusters;
+pub mod clusters;
 pub mod clustersets;
 mod info;
-mod placements;
+pub mod placements;
 mod token;
-mod works;
+pub mod works;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -21,8 +21,8 @@ pub struct Hub {
     /// alone turns ManagedClusterAutoApproval on
     #[arg(long, value_delimiter = ',', value_name = "USERS")]
     auto_approved_csr_users: Vec<String>,
-    /// Upstream's switches to turn on or off: CleanUpCompletedManifestWork, ClusterImporter, ClusterProfile,
-    /// DefaultClusterSet, ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is),
+    /// Upstream's switches to turn on or off: AddonManagement, CleanUpCompletedManifestWork, ClusterImporter,
+    /// ClusterProfile, DefaultClusterSet, ManagedClusterAutoApproval (on: who has a token is let in; off: nobody is),
     /// ManifestWorkReplicaSet, NilExecutorValidating, ResourceCleanup
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL", value_parser = hub::feature_gates::parse)]
     feature_gates: Vec<hub::feature_gates::Gate>,
@@ -33,6 +33,13 @@ pub struct Hub {
     /// Wait until no other `drover hub` of this API server works, and take its place when it stops
     #[arg(long)]
     leader_elect: bool,
+    /// Labels of what is made for clusters: KEY=VALUE,...
+    #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Make no kinds, namespaces and bootstrap identity, and no Lease but in the namespace of this pod (POD_NAMESPACE): an
+    /// operator looks after them
+    #[arg(long, hide = true)]
+    installed_by_operator: bool,
     #[command(flatten)]
     importer: ImporterFlags,
     #[command(flatten)]
@@ -72,9 +79,12 @@ impl ImporterFlags {
             options.renderers = self.import_renderers;
         }
         options.hub_apiserver_url = self.hub_apiserver_url;
-        options.hub_here = Some((target.server.clone(), target.ca.clone()));
+        options.hub_here = (!target.is_of_pod()).then(|| (target.server.clone(), target.ca.clone()));
         options.agent_image = self.agent_image;
         options.bootstrap_service_account = self.bootstrap_serviceaccount;
+        if let Some(namespace) = std::env::var("POD_NAMESPACE").ok().filter(|it| !it.is_empty()) {
+            options.pull_secret.0 = namespace;
+        }
     }
 }
 
@@ -84,6 +94,11 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The Lease, in the hub's namespace.
 const LEASE: &str = "drover-hub-lock";
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text} is not KEY=VALUE"))?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
 
 impl Hub {
     pub async fn run(self, global: &Global) -> Result<()> {
@@ -102,18 +117,25 @@ impl Hub {
         };
         options.registration.auto_accept = !self.auto_approved_csr_users.is_empty();
         options.registration.auto_approved_csr_users = self.auto_approved_csr_users;
+        options.registration.labels.extend(self.labels);
+        options.installed_by_operator = self.installed_by_operator;
+        let namespace = std::env::var("POD_NAMESPACE").ok();
+        let namespace = namespace.filter(|it| self.installed_by_operator && !it.is_empty());
+        options.authorities.clone_from(&namespace);
         feature_gates::apply(&self.feature_gates, &mut options);
         if let Some(importer) = &mut options.importer {
             self.importer.apply(importer, &target);
         }
         let ready = async {
-            if self.leader_elect || self.webhooks.are_wanted() {
+            if !self.installed_by_operator && (self.leader_elect || self.webhooks.are_wanted()) {
                 // The Lease and the certificate need their namespace, which whoever leads later keeps.
                 let prepared = hub::prepare(&target.client).await;
                 prepared.with_context(|| format!("could not prepare {}", target.server))?;
             }
             // Every process answers, whoever leads: the API server asks any of them.
-            self.webhooks.start(&target.client, &options, &stop).await
+            self.webhooks
+                .start(&target.client, &options, &self.health.tls()?, &stop)
+                .await
         };
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -122,7 +144,8 @@ impl Hub {
         if self.leader_elect {
             // Who waits for its turn is ready, too: it answers webhooks.
             healthy.say();
-            elected(target, options, stop).await;
+            let namespace = namespace.unwrap_or_else(|| namespaces::HUB.to_owned());
+            elected(target, namespace, options, stop).await;
             return Ok(());
         }
         let started = tokio::select! {
@@ -138,10 +161,10 @@ impl Hub {
 }
 
 /// Runs the hub whenever this process leads.
-async fn elected(target: ApiServer, options: hub::Options, stop: CancellationToken) {
+async fn elected(target: ApiServer, namespace: String, options: hub::Options, stop: CancellationToken) {
     let election = Election {
         client: target.client.clone(),
-        namespace: namespaces::HUB.to_owned(),
+        namespace,
         name: LEASE.to_owned(),
         identity: process::identity(),
         lease_duration: LEASE_DURATION,

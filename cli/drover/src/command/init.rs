@@ -34,7 +34,12 @@ pub struct Init {
     registration_drivers: Vec<String>,
     /// Accept clusters and approve their first certificate request without a human, if these users ask for it; this
     /// alone turns ManagedClusterAutoApproval on
-    #[arg(long, visible_alias = "auto-approved-csr-users", value_delimiter = ',', value_name = "USERS")]
+    #[arg(
+        long,
+        visible_alias = "auto-approved-csr-users",
+        value_delimiter = ',',
+        value_name = "USERS"
+    )]
     auto_approved_csr_identities: Vec<String>,
     /// Let clusters join with a bootstrap token, which does not expire, instead of a token of a ServiceAccount
     #[arg(long)]
@@ -90,28 +95,28 @@ pub struct Init {
 
 /// Flags of upstream's for what drover does not have.
 #[derive(Debug, Args)]
-struct Refused {
+pub struct Refused {
     #[arg(long, hide = true)]
-    singleton: bool,
+    pub singleton: bool,
     #[arg(long, hide = true, value_name = "NAME")]
-    singleton_name: Option<String>,
+    pub singleton_name: Option<String>,
     #[arg(long, hide = true, value_name = "ARN")]
-    hub_cluster_arn: Option<String>,
+    pub hub_cluster_arn: Option<String>,
     #[arg(long, hide = true, value_delimiter = ',', value_name = "TAGS")]
-    aws_resource_tags: Vec<String>,
+    pub aws_resource_tags: Vec<String>,
     #[arg(long, hide = true, value_delimiter = ',', value_name = "PATTERNS")]
-    auto_approved_arn_patterns: Vec<String>,
+    pub auto_approved_arn_patterns: Vec<String>,
     #[arg(long, hide = true, value_delimiter = ',', value_name = "USERS")]
-    auto_approved_grpc_identities: Vec<String>,
+    pub auto_approved_grpc_identities: Vec<String>,
     #[arg(long, hide = true, value_name = "ADDRESS")]
-    grpc_server: Option<String>,
+    pub grpc_server: Option<String>,
     #[arg(long, hide = true, value_name = "TYPE")]
-    grpc_endpoint_type: Option<String>,
+    pub grpc_endpoint_type: Option<String>,
 }
 
 impl Refused {
     /// The sentence for the first that was given.
-    fn sentence(&self) -> Option<String> {
+    pub fn sentence(&self) -> Option<String> {
         let singleton = "drover has no multicluster-controlplane: `drover kube up` starts a Kubernetes API to make a hub of, \
                          and `drover up` a hub with its API in one process";
         let aws = "drover registers clusters by certificate requests only, and has none of AWS";
@@ -121,8 +126,16 @@ impl Refused {
             ("--singleton-name", self.singleton_name.is_some(), singleton),
             ("--hub-cluster-arn", self.hub_cluster_arn.is_some(), aws),
             ("--aws-resource-tags", !self.aws_resource_tags.is_empty(), aws),
-            ("--auto-approved-arn-patterns", !self.auto_approved_arn_patterns.is_empty(), aws),
-            ("--auto-approved-grpc-identities", !self.auto_approved_grpc_identities.is_empty(), grpc),
+            (
+                "--auto-approved-arn-patterns",
+                !self.auto_approved_arn_patterns.is_empty(),
+                aws,
+            ),
+            (
+                "--auto-approved-grpc-identities",
+                !self.auto_approved_grpc_identities.is_empty(),
+                grpc,
+            ),
             ("--grpc-server", self.grpc_server.is_some(), grpc),
             ("--grpc-endpoint-type", self.grpc_endpoint_type.is_some(), grpc),
         ];
@@ -143,7 +156,10 @@ fn driver(text: &str) -> Result<String, String> {
         registration_drivers: vec![text.to_owned()],
         ..InitOptions::default()
     };
-    options.check().map(|()| text.to_owned()).map_err(|error| error.to_string())
+    options
+        .check()
+        .map(|()| text.to_owned())
+        .map_err(|error| error.to_string())
 }
 
 impl Init {
@@ -263,8 +279,16 @@ mod tests {
     fn what_drover_does_not_have_is_refused_with_a_sentence() {
         let sentence = |more: &[&str]| init(more).unwrap().refused.sentence();
         assert!(sentence(&["--singleton"]).unwrap().contains("drover kube up"));
-        assert!(sentence(&["--grpc-server", "a:1"]).unwrap().starts_with("--grpc-server: "));
-        assert!(sentence(&["--auto-approved-arn-patterns", "a"]).unwrap().contains("AWS"));
+        assert!(
+            sentence(&["--grpc-server", "a:1"])
+                .unwrap()
+                .starts_with("--grpc-server: ")
+        );
+        assert!(
+            sentence(&["--auto-approved-arn-patterns", "a"])
+                .unwrap()
+                .contains("AWS")
+        );
         assert_eq!(sentence(&[]), None);
     }
 
@@ -287,9 +311,15 @@ mod tests {
 
     #[test]
     fn identities_alone_turn_the_gate_on() {
-        let options = init(&["--auto-approved-csr-identities", "a,b"]).unwrap().options().unwrap();
+        let options = init(&["--auto-approved-csr-identities", "a,b"])
+            .unwrap()
+            .options()
+            .unwrap();
         options.check().unwrap();
-        let off = ["--auto-approved-csr-identities=a", "--feature-gates=ManagedClusterAutoApproval=false"];
+        let off = [
+            "--auto-approved-csr-identities=a",
+            "--feature-gates=ManagedClusterAutoApproval=false",
+        ];
         assert!(init(&off).unwrap().options().unwrap().check().is_err());
     }
 

@@ -123,7 +123,8 @@ impl Join {
         }
         if let Some(flag) = self.install.stray() {
             let how = if self.embedded { "--embedded" } else { "--foreground" };
-            let text = format!("{flag} is for an agent that is installed, and with {how} none is: leave one of them out");
+            let text =
+                format!("{flag} is for an agent that is installed, and with {how} none is: leave one of them out");
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         process::raise_open_files();

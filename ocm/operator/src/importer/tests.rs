@@ -36,7 +36,7 @@ fn of_cluster_api(phase: &str, rival: Option<&str>) -> Provider {
 }
 
 fn seen(provider: Provider, secret: Looked<Secret>, round: Round) -> Seen {
-    let cluster = json!({"metadata": {"name": "c1", "resourceVersion": "7"}, "spec": {}});
+    let cluster = json!({"metadata": {"name": "c1", "resourceVersion": "7"}, "spec": {}, "status": {}});
     Seen {
         now: now(),
         name: "c1".to_owned(),
@@ -58,7 +58,7 @@ fn said(seen: &Seen) -> String {
 
 fn condition(status: &str, reason: &str, message: &str) -> String {
     format!(
-        r#"hub: patch ManagedCluster c1 status {{"metadata":{{"resourceVersion":"7"}},"status":{{"conditions":[{{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"{message}","reason":"{reason}","status":"{status}","type":"ManagedClusterImportSucceeded"}}]}}}}"#
+        r#"hub: patch ManagedCluster c1 status {{"status":{{"conditions":[{{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"{message}","reason":"{reason}","status":"{status}","type":"ManagedClusterImportSucceeded"}}]}}}}"#
     )
 }
 

@@ -110,7 +110,7 @@ fn kubeconfigs(plan: &mut Plan, scene: &Scene, seen: &Seen) -> bool {
         issued,
         ..
     } = scene;
-    let Some((reached, _)) = &scene.reached else {
+    let Some(external) = &scene.external else {
         return true;
     };
     plan.stage();
@@ -118,12 +118,12 @@ fn kubeconfigs(plan: &mut Plan, scene: &Scene, seen: &Seen) -> bool {
     for (secret, name) in settings.derived_secrets() {
         let account = tokens::account(settings, &name);
         if let Some(issued) = issued.iter().find(|it| it.secret == secret) {
-            let object = tokens::renewed(settings, issued, &name, &reached.cluster, current);
+            let object = tokens::renewed(settings, issued, &name, &external.cluster, current);
             objects::keep(plan, reason::FAILED, &object, current, &[]);
             continue;
         }
         let present = current.get(&wanted::derived_target(settings, secret));
-        match tokens::fate(present, current.get(&account), &reached.cluster, seen.now) {
+        match tokens::fate(present, current.get(&account), &external.cluster, seen.now) {
             Fate::Good(None) => {}
             Fate::Good(Some(then)) => {
                 plan.look_again(tokens::until(then, seen.now));

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::config::Cluster;
 use ocm_api::{conditions::klusterlet as conditions, operator::Klusterlet};
 use ocm_reconcile::{Clients, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait, rbac::Right};
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub struct Seen {
     pub klusterlet: Option<Arc<Klusterlet>>,
     /// What was found.
     pub found: Found,
+    /// The way to the managed cluster, where it is another one.
+    pub reached: Option<Reached>,
 }
 
 /// What was found.
@@ -78,8 +81,8 @@ pub struct Scene {
     pub former_namespaces: Vec<String>,
     /// Whether agents of an earlier release of ours are in other namespaces.
     pub has_other_former_agents: bool,
-    /// The managed cluster, where it is another one, and since when its kubeconfig is here.
-    pub reached: Option<(Reached, Option<Timestamp>)>,
+    /// How the managed cluster is reached, where it is another one.
+    pub external: Option<External>,
     /// Tokens that were given in this run.
     pub issued: Vec<Issued>,
 }
@@ -89,6 +92,14 @@ impl Klusterlets {
     pub fn new(operator: Arc<Operator>) -> Self {
         Self { operator }
     }
+}
+
+/// How another managed cluster is reached.
+pub struct External {
+    /// As the kubeconfig says.
+    pub cluster: Cluster,
+    /// Since when that is here.
+    pub since: Option<Timestamp>,
 }
 
 #[async_trait]
@@ -122,10 +133,7 @@ impl Reconciler for Klusterlets {
 
     fn clients(&self, seen: &Seen) -> Option<Clients> {
         let apis = match &seen.found {
-            Found::Scene(scene) => {
-                let reached = scene.reached.as_ref().map(|it| &it.0);
-                self.operator.apis(scene.settings.place, reached)
-            }
+            Found::Scene(scene) => self.operator.apis(scene.settings.place, seen.reached.as_ref()),
             _ => self.operator.apis(Place::Hosting, None),
         };
         Some(apis.clients())

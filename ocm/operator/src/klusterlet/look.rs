@@ -17,9 +17,9 @@ use super::{
     external::{self, Reached},
     former,
     ground::Operator,
-    klusterlets::{Found, Scene, Seen},
+    klusterlets::{External, Found, Scene, Seen},
     names,
-    settings::{self, Ground, Place, Settings, TlsProfile},
+    settings::{self, Ground, NetworkPolicies, Place, Settings, TlsProfile},
     tokens::Issued,
     wanted::{self, HubCredential},
 };
@@ -35,8 +35,8 @@ pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Se
         operator.forget(name).await;
     }
     let klusterlet = klusterlet.filter(|it| it.metadata.deletion_timestamp.is_none());
-    let found = match &klusterlet {
-        None => Found::Nothing,
+    let (found, reached) = match &klusterlet {
+        None => (Found::Nothing, None),
         Some(klusterlet) => find(operator, klusterlet, issued).await,
     };
     Seen {
@@ -44,26 +44,32 @@ pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Se
         layout: operator.options.layout,
         klusterlet,
         found,
+        reached,
     }
 }
 
-async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> Found {
+async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> (Found, Option<Reached>) {
     let refusals = settings::refusals(klusterlet);
     if !refusals.is_empty() {
-        return Found::Refused(refusals);
+        return (Found::Refused(refusals), None);
     }
     let mut settings = settings::settings(klusterlet, &ground(operator, klusterlet).await);
-    let reached = match settings.place {
+    let missing = settings.missing_images();
+    if !missing.is_empty() {
+        return (Found::Refused(missing), None);
+    }
+    let managed = match settings.place {
         Place::Managed => None,
         Place::Hosting => match managed(operator, &settings).await {
-            Ok(reached) => Some(reached),
-            Err(why) => return not_ready(operator, settings, why, true).await,
+            Ok(managed) => Some(managed),
+            Err(why) => return (not_ready(operator, settings, why, true).await, None),
         },
     };
+    let (external, reached) = managed.unzip();
     let credential = operator
         .credentials
         .get(&settings.agent_namespace, HUB_KUBECONFIG_SECRET);
-    if settings.has_network_policies {
+    if settings.network_policies == NetworkPolicies::Kept {
         let bootstrap = operator
             .bootstrap
             .get(&settings.agent_namespace, BOOTSTRAP_KUBECONFIG_SECRET);
@@ -74,29 +80,23 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
             .collect();
     }
     let former_namespaces = former_namespaces(operator, &settings);
-    match current(
-        operator,
-        &settings,
-        &former_namespaces,
-        reached.as_ref().map(|it| &it.0),
-    )
-    .await
-    {
+    let found = match current(operator, &settings, &former_namespaces, reached.as_ref()).await {
         Ok((current, has_other_former_agents)) => Found::Scene(Box::new(Scene {
             current,
             pull_secret: pull_secret(operator),
             hub: HubCredential::of(credential.as_deref()),
             former_namespaces,
             has_other_former_agents,
-            reached,
+            external,
             issued,
             settings,
         })),
-        Err(error) => match unreachable(&error, reached.as_ref().map(|it| &it.0)) {
+        Err(error) => match unreachable(&error, reached.as_ref()) {
             Some(why) => not_ready(operator, settings, why, false).await,
             None => Found::Unreadable(told(&error)),
         },
-    }
+    };
+    (found, reached)
 }
 
 /// What is the same for all Klusterlets.
@@ -141,7 +141,7 @@ fn port(secret: &Arc<Secret>) -> Option<u16> {
     server.port_u16()
 }
 
-async fn managed(operator: &Operator, settings: &Settings) -> Result<(Reached, Option<Timestamp>), String> {
+async fn managed(operator: &Operator, settings: &Settings) -> Result<(External, Reached), String> {
     let named = format!("Secret {}/{}", settings.agent_namespace, names::EXTERNAL);
     let Some(secret) = operator.external.get(&settings.agent_namespace, names::EXTERNAL) else {
         return Err(format!(
@@ -151,7 +151,11 @@ async fn managed(operator: &Operator, settings: &Settings) -> Result<(Reached, O
     let since = secret.metadata.creation_timestamp.as_ref().map(|it| it.0);
     let reached = operator.reach(&settings.name, secret).await;
     let reached = reached.map_err(|problem| format!("{named} cannot be used: {problem}"))?;
-    Ok((reached, since))
+    let external = External {
+        cluster: reached.cluster.clone(),
+        since,
+    };
+    Ok((external, reached))
 }
 
 async fn not_ready(operator: &Operator, settings: Settings, why: String, is_watched: bool) -> Found {

@@ -96,3 +96,8 @@ pub fn controllers(client: Client, caches: &Caches, options: Options) -> Vec<Con
         Controller::new(addon_tls_profile::AddonTlsProfile::new(operator, wanting, profiles)),
     ]
 }
+
+#[cfg(test)]
+mod plans_tests;
+#[cfg(test)]
+mod words_tests;

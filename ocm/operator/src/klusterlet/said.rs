@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     install::Prospect,
-    klusterlets::{Found, Scene, Seen},
+    klusterlets::{Found, Seen},
     settings,
     wanted::{self, reason},
 };
@@ -30,6 +30,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     let Some(klusterlet) = seen.klusterlet.as_deref() else {
         return plan;
     };
+    // Somebody else has just written what we had read: the next look is made at once, and is worth telling of.
+    if outcome.errors().any(|(_, error)| error.is_conflict()) {
+        return plan;
+    }
     let latest = outcome.latest::<Klusterlet>(Site::Management, None, &klusterlet.name_any());
     let before = latest.as_ref().unwrap_or(klusterlet);
     let mut after = before.clone();
@@ -44,7 +48,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     );
     condition::set(&mut status.conditions, applied, seen.now);
     plan.status(Site::Management, before, &after);
-    tell(&mut plan, before, &after, seen.now);
+    // To wait is nothing to warn of.
+    if !outcome.worked_out::<Prospect>().is_some_and(|it| it.waits.is_some()) {
+        tell(&mut plan, before, &after, seen.now);
+    }
     plan
 }
 
@@ -102,9 +109,7 @@ fn ready(seen: &Seen) -> Option<ConditionUpdate> {
             format!("Failed to build managed cluster clients: {why}"),
         )),
         Found::Scene(scene) => {
-            let Scene { reached, .. } = &**scene;
-            let since = reached.as_ref()?.1;
-            let message = match since {
+            let message = match scene.external.as_ref()?.since {
                 Some(since) => format!(
                     "Klusterlet is ready to apply, the external managed kubeconfig secret was created at: {}",
                     since.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -42,8 +42,6 @@ const GIVEN: &[(&str, &str)] = &[(HUB, "DROVER_TEST_HUB"), ("cluster1", "DROVER_
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Longer than any story waits: the story says what did not come.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The image of the example add-ons, which the binary stands for.
-const EXAMPLES_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
 
 /// What is to be started.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -263,8 +261,13 @@ impl Ground {
         self.real_server(BARE).await?;
         let server = Server::read(&self.kubeconfig(BARE)).await?;
         self.node(&server, BARE).await?;
+        let mut kubeconfig = self.kubeconfig(BARE);
+        if let Some(copy) = &self.options.kubeconfig {
+            fs::copy(&kubeconfig, copy).with_context(|| copy.display().to_string())?;
+            kubeconfig.clone_from(copy);
+        }
         println!("kube ready   {}", self.took());
-        let kubeconfig = self.kubeconfig(BARE).display().to_string();
+        let kubeconfig = kubeconfig.display().to_string();
         println!("\nKubeconfig:\n  {kubeconfig}\n\nTry:\n  kubectl --kubeconfig {kubeconfig} get namespaces");
         Ok(())
     }
@@ -333,15 +336,7 @@ impl Ground {
 
     /// What `kubelet` and the scheduler are for a cluster of machines. Kubernetes has controllers for what owns pods.
     async fn node(&self, server: &Server, name: &str) -> Result<()> {
-        let mut images = kube_node::ImageMap::default();
-        let command = kube_node::Command {
-            words: vec![self.drover.to_string_lossy().into_owned()],
-            then: kube_node::Then::Whole,
-        };
-        images.insert(EXAMPLES_IMAGE, command);
-        for mapping in &self.options.images {
-            images.add(mapping)?;
-        }
+        let images = ::fleet::nodes::images_of(&self.drover, &self.options.images)?;
         let options = kube_node::Options {
             name: name.to_owned(),
             dir: self.options.data.join("servers").join(format!("{name}-node")),

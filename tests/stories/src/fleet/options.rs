@@ -1,4 +1,4 @@
-//! The flags of `drover up` that mean something here.
+//! The flags of `drover up` and `drover kube up` that mean something here.
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -10,6 +10,8 @@ pub struct Options {
     pub clusters: u16,
     pub gates: Vec<String>,
     pub images: Vec<String>,
+    /// Where a copy of the administrator's kubeconfig is wanted.
+    pub kubeconfig: Option<PathBuf>,
     /// Whether the hub manages the example add-ons.
     pub examples: bool,
 }
@@ -22,6 +24,7 @@ impl Options {
             clusters: 2,
             gates: Vec::new(),
             images: Vec::new(),
+            kubeconfig: None,
             examples: true,
         };
         let mut words = arguments.iter();
@@ -41,6 +44,7 @@ impl Options {
                 "--data-dir" => it.data = PathBuf::from(value),
                 "--clusters" => it.clusters = value.parse()?,
                 "--feature-gates" => it.gates.extend(value.split(',').map(str::to_owned)),
+                "--write-kubeconfig" => it.kubeconfig = Some(PathBuf::from(value)),
                 "--node-image-map" => it.images.push(value),
                 _ => bail!("{flag} means nothing on a real Kubernetes"),
             }

@@ -19,7 +19,7 @@ use crate::manifests;
 #[derive(Debug, Args)]
 pub struct Create {
     /// The add-on's name
-    name: String,
+    pub name: String,
     /// What runs on the clusters: files, directories, or - for standard input
     #[arg(
         short,
@@ -29,42 +29,48 @@ pub struct Create {
         required = true,
         value_name = "FILE"
     )]
-    filename: Vec<PathBuf>,
+    pub filename: Vec<PathBuf>,
     /// Read directories and the directories in them
     #[arg(short = 'R', long)]
-    recursive: bool,
+    pub recursive: bool,
     /// The version; the template is called NAME-VERSION
     #[arg(long, default_value = "0.0.1", value_name = "VERSION")]
-    version: String,
+    pub version: String,
     /// Replace the add-on and the template if they exist
     #[arg(long)]
-    overwrite: bool,
+    pub overwrite: bool,
     /// Let the add-on's agents into the hub, with a kubeconfig in the Secret NAME-hub-kubeconfig
     #[arg(long)]
-    hub_registration: bool,
+    pub hub_registration: bool,
     /// A ClusterRole that the agents have on the hub, each in its own cluster's namespace; needs --hub-registration
     #[arg(long, value_name = "CLUSTERROLE")]
-    cluster_role_bind: Option<String>,
+    pub cluster_role_bind: Option<String>,
     /// Labels for both objects
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE")]
-    labels: Vec<String>,
+    pub labels: Vec<String>,
     /// Install it on the clusters of this placement [default: it is installed by hand]
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    placement_ref: Option<String>,
+    pub placement_ref: Option<String>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Create {
     pub async fn run(self, global: &Global) -> Result<()> {
-        let (add_on, template) = self.objects(manifests::read(&self.filename, self.recursive)?)?;
-        let hub = ApiServer::connect(global).await?;
+        let manifests = manifests::read(&self.filename, self.recursive)?;
+        self.objects(manifests.clone())?;
+        self.create(&ApiServer::connect(global).await?, manifests).await
+    }
+
+    /// Creates or replaces it, and says so.
+    pub async fn create(&self, hub: &ApiServer, manifests: Vec<Value>) -> Result<()> {
+        let (add_on, template) = self.objects(manifests)?;
         // The template first: an add-on that names a template nobody has would say so to everyone who looks.
-        self.put(&hub, "AddonTemplate", &kinds::add_on_template(), template)
+        self.put(hub, "AddonTemplate", &kinds::add_on_template(), template)
             .await?;
         self.put(
-            &hub,
+            hub,
             "ClusterManagementAddon",
             &kinds::cluster_management_add_on(),
             add_on,

@@ -17,7 +17,7 @@ pub struct Disable {
         required = true,
         value_name = "NAMES"
     )]
-    names: Vec<String>,
+    pub names: Vec<String>,
     /// The clusters to take them off [default: all that have them]
     #[arg(
         short,
@@ -26,10 +26,10 @@ pub struct Disable {
         value_delimiter = ',',
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// Say what would be done and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Disable {
@@ -37,7 +37,11 @@ impl Disable {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = ApiServer::connect(global).await?;
+        self.disable(&ApiServer::connect(global).await?).await
+    }
+
+    /// Takes them off, and says so.
+    pub async fn disable(&self, hub: &ApiServer) -> Result<()> {
         let kind = kinds::managed_cluster_add_on();
         let mut found = false;
         for name in &self.names {

@@ -32,7 +32,7 @@ pub struct Enable {
         required = true,
         value_name = "NAMES"
     )]
-    names: Vec<String>,
+    pub names: Vec<String>,
     /// The clusters to put them on
     #[arg(
         short,
@@ -42,26 +42,26 @@ pub struct Enable {
         required = true,
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// The namespace on the clusters [default: what the add-on's configuration says, or
     /// open-cluster-management-agent-addon]
     #[arg(short, long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Annotations for the ManagedClusterAddOns
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE")]
-    annotate: Vec<String>,
+    pub annotate: Vec<String>,
     /// Labels for the ManagedClusterAddOns
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE")]
-    labels: Vec<String>,
+    pub labels: Vec<String>,
     /// Configurations to create on the hub and to give to the add-ons: a file, a directory, or - for standard input
     #[arg(long, value_name = "FILE")]
-    config_file: Option<PathBuf>,
+    pub config_file: Option<PathBuf>,
     /// Also write what is applied to this file
     #[arg(long, value_name = "FILE")]
-    output_file: Option<PathBuf>,
+    pub output_file: Option<PathBuf>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// A configuration from the file, and where the hub keeps its kind.
@@ -72,17 +72,28 @@ struct Config {
 
 impl Enable {
     pub async fn run(self, global: &Global) -> Result<()> {
+        self.check()?;
+        self.enable(&ApiServer::connect(global).await?).await
+    }
+
+    /// Refuses what cannot be meant, before anybody is asked.
+    fn check(&self) -> Result<()> {
+        pairs::parse("--annotate", &self.annotate)?;
+        pairs::parse("--labels", &self.labels)?;
+        self.clusters.iter().try_for_each(|it| cluster_name::check(it))?;
+        match &self.namespace {
+            Some(it) => cluster_name::check(it).with_context(|| format!("--namespace {it}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts them on the clusters, and says so.
+    pub async fn enable(&self, hub: &ApiServer) -> Result<()> {
+        self.check()?;
         let annotations = pairs::parse("--annotate", &self.annotate)?;
         let labels = pairs::parse("--labels", &self.labels)?;
         let clusters = sorted(&self.clusters);
-        for cluster in &clusters {
-            cluster_name::check(cluster)?;
-        }
-        if let Some(namespace) = &self.namespace {
-            cluster_name::check(namespace).with_context(|| format!("--namespace {namespace}"))?;
-        }
         let names = sorted(&self.names);
-        let hub = ApiServer::connect(global).await?;
         for name in &names {
             let known = hub.all(&kinds::cluster_management_add_on()).get_opt(name).await;
             if known
@@ -105,16 +116,16 @@ impl Enable {
                 Some(_) => {}
             }
         }
-        let configs = self.configs(&hub).await?;
+        let configs = self.configs(hub).await?;
         let mut applied = Vec::new();
         for config in &configs {
-            applied.push(self.apply(&hub, &config.kind, &config.object).await?);
+            applied.push(self.apply(hub, &config.kind, &config.object).await?);
         }
         for name in &names {
             for cluster in &clusters {
                 let add_on = self.add_on(name, cluster, &annotations, &labels, &configs);
                 let add_on: DynamicObject = serde_json::from_value(add_on)?;
-                applied.push(self.apply(&hub, &kinds::managed_cluster_add_on(), &add_on).await?);
+                applied.push(self.apply(hub, &kinds::managed_cluster_add_on(), &add_on).await?);
                 let note = output::note(self.dry_run);
                 let namespace = self.namespace.as_deref().unwrap_or(NAMESPACE);
                 output::say(format_args!(

@@ -16,20 +16,25 @@ use crate::selector_text;
 #[derive(Debug, Args)]
 pub struct CreateClusterSet {
     /// The name of the set
-    name: String,
+    pub name: String,
     /// Take every cluster with these labels, as for kubectl: `env=prod`, `zone in (a,b)`, `!old` [default: the clusters
     /// that `drover clusterset set` puts into it]
     #[arg(short = 'l', long, value_name = "SELECTOR")]
-    label_selector: Option<String>,
+    pub label_selector: Option<String>,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl CreateClusterSet {
     pub async fn run(self, global: &Global) -> Result<()> {
+        self.selector()?;
+        self.create(&ApiServer::connect(global).await?).await
+    }
+
+    /// Creates it, and says so.
+    pub async fn create(&self, hub: &ApiServer) -> Result<()> {
         let selector = self.selector()?;
-        let hub = ApiServer::connect(global).await?;
         let name = &self.name;
         let set = serde_json::from_value(json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
@@ -48,7 +53,7 @@ impl CreateClusterSet {
             )),
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
                 if self.label_selector.is_some() {
-                    self.compare(&hub, &selector).await?;
+                    self.compare(hub, &selector).await?;
                 }
                 output::say(format_args!("Clusterset {name} is already created"))
             }

@@ -13,37 +13,43 @@ use crate::selector_text;
 #[derive(Debug, Args)]
 pub struct Placement {
     /// The name of the placement
-    name: String,
+    pub name: String,
     /// Where to create it
     #[arg(short, long, default_value = "default")]
-    namespace: String,
+    pub namespace: String,
     /// The sets to choose from [default: all that are bound to the namespace]
     #[arg(long, value_delimiter = ',', value_name = "SETS")]
-    clustersets: Vec<String>,
-    /// What the clusters' labels have to be, as for kubectl: `env=prod`, `zone in (a,b)`, `!old`
+    pub clustersets: Vec<String>,
+    /// What the clusters' labels have to be, as for kubectl: `env=prod`, `zone in (a,b)`, `!old`; given again, either is
+    /// enough
     #[arg(short = 'l', long, value_name = "SELECTOR")]
-    label_selectors: Option<String>,
+    pub label_selectors: Vec<String>,
     /// What the clusters' claims have to be, in the same way
     #[arg(long, value_name = "SELECTOR")]
-    claim_selectors: Option<String>,
+    pub claim_selectors: Option<String>,
     /// What is preferred, and how much: BuiltIn:NAME:WEIGHT or AddOn:RESOURCE:SCORE:WEIGHT
     #[arg(long, value_delimiter = ',', value_name = "PRIORITIZERS")]
-    prioritizers: Vec<String>,
+    pub prioritizers: Vec<String>,
     /// How many clusters are wanted [default: all that fit]
     #[arg(long, value_name = "NUMBER")]
-    count: Option<u32>,
+    pub count: Option<u32>,
     /// Replace a placement that exists
     #[arg(long)]
-    overwrite: bool,
+    pub overwrite: bool,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Placement {
     pub async fn run(self, global: &Global) -> Result<()> {
+        self.spec()?;
+        self.create(&ApiServer::connect(global).await?).await
+    }
+
+    /// Creates or replaces it, and says so.
+    pub async fn create(&self, hub: &ApiServer) -> Result<()> {
         let spec = self.spec()?;
-        let hub = ApiServer::connect(global).await?;
         let (name, namespace) = (&self.name, &self.namespace);
         let api = hub.namespaced(&kinds::placement(), namespace);
         let placement = serde_json::from_value(json!({
@@ -89,15 +95,25 @@ impl Placement {
         if let Some(count) = self.count {
             spec["numberOfClusters"] = json!(i32::try_from(count).context("--count is too large")?);
         }
-        let mut selector = json!({});
-        if let Some(text) = &self.label_selectors {
-            selector["labelSelector"] = json!({ "matchExpressions": selector_text::parse(text)? });
+        let claims = match &self.claim_selectors {
+            Some(text) => Some(json!({ "matchExpressions": selector_text::parse(text)? })),
+            None => None,
+        };
+        let mut predicates = Vec::new();
+        for text in &self.label_selectors {
+            predicates.push(json!({ "labelSelector": { "matchExpressions": selector_text::parse(text)? } }));
         }
-        if let Some(text) = &self.claim_selectors {
-            selector["claimSelector"] = json!({ "matchExpressions": selector_text::parse(text)? });
+        if let Some(claims) = claims {
+            if predicates.is_empty() {
+                predicates.push(json!({}));
+            }
+            for predicate in &mut predicates {
+                predicate["claimSelector"] = claims.clone();
+            }
         }
-        if selector != json!({}) {
-            spec["predicates"] = json!([{ "requiredClusterSelector": selector }]);
+        if !predicates.is_empty() {
+            let of = |it| json!({ "requiredClusterSelector": it });
+            spec["predicates"] = predicates.into_iter().map(of).collect();
         }
         if !self.prioritizers.is_empty() {
             let all = self
@@ -130,6 +146,37 @@ fn prioritizer(text: &str) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_selector_of_labels_is_enough() {
+        let spec = |labels: &[&str], claims: Option<&str>| {
+            let placement = Placement {
+                name: "p".into(),
+                namespace: "default".into(),
+                clustersets: vec![],
+                label_selectors: labels.iter().map(|it| (*it).to_owned()).collect(),
+                claim_selectors: claims.map(str::to_owned),
+                prioritizers: vec![],
+                count: None,
+                overwrite: false,
+                dry_run: false,
+            };
+            placement.spec().unwrap()["predicates"].clone()
+        };
+        let is = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
+        assert_eq!(spec(&[], None), Value::Null);
+        assert_eq!(
+            spec(&["a", "b"], Some("c")),
+            json!([
+                {"requiredClusterSelector": {"labelSelector": is("a"), "claimSelector": is("c")}},
+                {"requiredClusterSelector": {"labelSelector": is("b"), "claimSelector": is("c")}},
+            ])
+        );
+        assert_eq!(
+            spec(&[], Some("c")),
+            json!([{"requiredClusterSelector": {"claimSelector": is("c")}}])
+        );
+    }
 
     #[test]
     fn prioritizers_have_a_weight() {

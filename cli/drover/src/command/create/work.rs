@@ -23,7 +23,7 @@ use crate::manifests;
 #[derive(Debug, Args)]
 pub struct CreateWork {
     /// The name of the work
-    name: String,
+    pub name: String,
     /// The manifests: files, directories, or - for standard input
     #[arg(
         short,
@@ -33,10 +33,10 @@ pub struct CreateWork {
         required = true,
         value_name = "FILE"
     )]
-    filename: Vec<PathBuf>,
+    pub filename: Vec<PathBuf>,
     /// Read directories and the directories in them
     #[arg(short = 'R', long)]
-    recursive: bool,
+    pub recursive: bool,
     /// The clusters to bring them to
     #[arg(
         short,
@@ -47,24 +47,27 @@ pub struct CreateWork {
         conflicts_with = "placement",
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// The placement that chooses the clusters: those it has chosen by now, or with --replicaset whichever it will
     /// choose
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    placement: Option<String>,
+    pub placement: Option<String>,
     /// Create a ManifestWorkReplicaSet, which keeps a work on every cluster that the placement chooses
     #[arg(short, long, requires = "placement")]
-    replicaset: bool,
+    pub replicaset: bool,
     /// Replace the manifests of a work that exists; with --placement also delete the works
     /// of this name on clusters that it does not choose
     #[arg(long)]
-    overwrite: bool,
+    pub overwrite: bool,
     /// Let the hub check everything and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// Also print the works
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Data>,
+    pub output: Option<Data>,
+    /// What it means that a cluster that was named has such a work
+    #[arg(skip)]
+    pub present: Present,
 }
 
 impl CreateWork {
@@ -73,28 +76,30 @@ impl CreateWork {
             cluster_name::check(cluster)?;
         }
         check_work_name(&self.name)?;
-        let placement = self.placement.as_deref().map(placement_of).transpose()?;
+        self.placement.as_deref().map(placement_of).transpose()?;
         let manifests = manifests::read(&self.filename, self.recursive)?;
-        let hub = ApiServer::connect(global).await?;
+        self.bring(&ApiServer::connect(global).await?, &manifests).await
+    }
+
+    /// Creates or replaces the works, and says so.
+    pub async fn bring(&self, hub: &ApiServer, manifests: &[Value]) -> Result<()> {
+        let placement = self.placement.as_deref().map(placement_of).transpose()?;
         let plan = match placement {
             Some((namespace, placement)) if self.replicaset => {
-                return self.replica_set(&hub, namespace, placement, &manifests).await;
+                return self.replica_set(hub, namespace, placement, manifests).await;
             }
             Some((namespace, placement)) => {
-                let clusters = sorted(chosen(&hub, namespace, placement).await?);
-                let mut plan = self.plan(&hub, &clusters, Present::Stays).await?;
+                let clusters = sorted(chosen(hub, namespace, placement).await?);
+                let mut plan = self.plan(hub, &clusters, Present::Stays).await?;
                 // Last, so that what moves to another cluster is there before it goes here.
-                plan.extend(left(&self.of_this_name(&hub).await?, &clusters, self.overwrite));
+                plan.extend(left(&self.of_this_name(hub).await?, &clusters, self.overwrite));
                 plan
             }
-            None => {
-                self.plan(&hub, &sorted(self.clusters.clone()), Present::IsAnError)
-                    .await?
-            }
+            None => self.plan(hub, &sorted(self.clusters.clone()), self.present).await?,
         };
         let mut works = Vec::new();
         for (cluster, step) in plan {
-            works.extend(self.take(&hub, &cluster, step, &manifests).await?);
+            works.extend(self.take(hub, &cluster, step, manifests).await?);
         }
         if let Some(data) = self.output {
             // What a placement chooses is any number of clusters.
@@ -204,6 +209,11 @@ impl CreateWork {
                 };
                 let made = api.create(&parameters, &set).await;
                 ("create", made.map_err(|error| hub.explain(&doing("create"), &error))?)
+            }
+            Some(_) if !self.overwrite && self.present == Present::Stays => {
+                return output::say(format_args!(
+                    "manifestworkreplicaset {name} in namespace {namespace} already exists"
+                ));
             }
             Some(_) if !self.overwrite => bail!(
                 "manifestworkreplicaset {name} in namespace {namespace} already exists; add --overwrite to replace its \
@@ -318,11 +328,13 @@ enum Step {
 }
 
 /// What a work that is there already is, where it may not be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Present {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Present {
     /// For who named the clusters: what they asked for has not come about.
+    #[default]
     IsAnError,
     /// For who named a placement: the command is given again and again, to reach the clusters that it has chosen since.
+    /// For who calls us clusteradm it is none either.
     Stays,
 }
 

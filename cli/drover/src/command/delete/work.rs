@@ -17,7 +17,7 @@ use serde_json::json;
 #[derive(Debug, Args)]
 pub struct DeleteWork {
     /// The name of the work
-    name: String,
+    pub name: String,
     /// The clusters to delete it from
     #[arg(
         short,
@@ -27,35 +27,39 @@ pub struct DeleteWork {
         required = true,
         value_name = "CLUSTERS"
     )]
-    clusters: Vec<String>,
+    pub clusters: Vec<String>,
     /// Return at once instead of waiting until the cluster has let go of what the work made
     #[arg(long)]
-    no_wait: bool,
+    pub no_wait: bool,
     /// How long to wait, in seconds [default: 60, with --force 10]
     #[arg(long, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
-    timeout: Option<u64>,
+    pub timeout: Option<u64>,
     /// Delete it although its cluster does not let go of it in time, or at once with --no-wait;
     /// what it made stays there
     #[arg(long)]
-    force: bool,
+    pub force: bool,
     /// Let the hub check everything and delete nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// How long a cluster has to let go of what a work made.
 const SECONDS: u64 = 60;
 /// How long before a work is deleted by force, as with clusteradm.
-const FORCED_SECONDS: u64 = 10;
+pub const FORCED_SECONDS: u64 = 10;
 
 impl DeleteWork {
     pub async fn run(self, global: &Global) -> Result<()> {
         for cluster in &self.clusters {
             cluster_name::check(cluster)?;
         }
-        let hub = ApiServer::connect(global).await?;
+        self.delete_all(&ApiServer::connect(global).await?).await
+    }
+
+    /// Deletes it from each of the clusters, and says so.
+    pub async fn delete_all(&self, hub: &ApiServer) -> Result<()> {
         for cluster in &self.clusters {
-            self.delete(&hub, cluster).await?;
+            self.delete(hub, cluster).await?;
         }
         Ok(())
     }

@@ -31,31 +31,17 @@ pub struct Clusters {
 impl Clusters {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let api = hub.all(&kinds::managed_cluster());
-        let mut clusters = if self.names.is_empty() {
-            let parameters = ListParams::default().labels(self.selector.as_deref().unwrap_or_default());
-            let page = api.list(&parameters).await;
-            let mut listed = page
-                .map_err(|error| hub.explain("could not list the managed clusters", &error))?
-                .items;
-            if let Some(name) = &self.clusterset {
-                let set = cluster_set(&hub, name).await?;
-                let members = Membership::of([&set]);
-                listed.retain(|it| is_member(&members, it));
-            }
-            listed
+        let clusters = if self.names.is_empty() {
+            list(&hub, self.clusterset.as_deref(), self.selector.as_deref()).await?
         } else {
+            let api = hub.all(&kinds::managed_cluster());
             let mut named = Vec::new();
             for name in &self.names {
                 let cluster = api.get(name).await;
                 named.push(cluster.map_err(|error| hub.explain(&format!("could not get cluster {name}"), &error))?);
             }
-            named
+            sorted(named)
         };
-        clusters.sort_by_key(|it| it.metadata.name.clone());
-        for cluster in &mut clusters {
-            cluster.metadata.managed_fields = None;
-        }
         if clusters.is_empty() && !self.output.is_whole() {
             eprintln!("no managed clusters found");
             return Ok(());
@@ -63,6 +49,28 @@ impl Clusters {
         let asked = RequestedObjects::by(&self.names);
         output::print(&encode(&clusters, asked, self.output, Timestamp::now())?)
     }
+}
+
+/// The clusters of a set, or all, with these labels.
+pub async fn list(hub: &ApiServer, set: Option<&str>, selector: Option<&str>) -> Result<Vec<DynamicObject>> {
+    let parameters = ListParams::default().labels(selector.unwrap_or_default());
+    let page = hub.all(&kinds::managed_cluster()).list(&parameters).await;
+    let page = page.map_err(|error| hub.explain("could not list the managed clusters", &error))?;
+    let mut listed = page.items;
+    if let Some(name) = set {
+        let set = cluster_set(hub, name).await?;
+        listed.retain(|it| is_member(&Membership::of([&set]), it));
+    }
+    Ok(sorted(listed))
+}
+
+/// By their names, without what only servers read.
+fn sorted(mut clusters: Vec<DynamicObject>) -> Vec<DynamicObject> {
+    clusters.sort_by_key(|it| it.metadata.name.clone());
+    for cluster in &mut clusters {
+        cluster.metadata.managed_fields = None;
+    }
+    clusters
 }
 
 async fn cluster_set(hub: &ApiServer, name: &str) -> Result<ManagedClusterSet> {
@@ -74,7 +82,7 @@ async fn cluster_set(hub: &ApiServer, name: &str) -> Result<ManagedClusterSet> {
 }
 
 /// Membership is a matter of labels alone.
-fn is_member(members: &Membership<'_>, cluster: &DynamicObject) -> bool {
+pub fn is_member(members: &Membership<'_>, cluster: &DynamicObject) -> bool {
     let mut labelled = ManagedCluster::default();
     labelled.metadata.labels = cluster.metadata.labels.clone();
     members.has(&labelled)

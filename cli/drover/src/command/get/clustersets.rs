@@ -25,23 +25,13 @@ pub struct ClusterSets {
 impl ClusterSets {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let page = hub
-            .all(&kinds::managed_cluster_set())
-            .list(&ListParams::default())
-            .await;
-        let mut sets = page
-            .map_err(|error| hub.explain("could not list the cluster sets", &error))?
-            .items;
+        let mut sets = list(&hub).await?;
         let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
         let unknown = |name: &&String| !sets.iter().any(|it| is_named(it, name));
         if let Some(unknown) = self.names.iter().find(unknown) {
             bail!("there is no clusterset {unknown} on this hub; `drover get clustersets` lists those there are");
         }
         sets.retain(|it| self.names.is_empty() || self.names.iter().any(|name| is_named(it, name)));
-        sets.sort_by_key(|it| it.metadata.name.clone());
-        for it in &mut sets {
-            it.metadata.managed_fields = None;
-        }
         if sets.is_empty() && !self.output.is_whole() {
             eprintln!("no cluster sets found");
             return Ok(());
@@ -53,6 +43,21 @@ impl ClusterSets {
         let asked = RequestedObjects::by(&self.names);
         output::print(&encode(&sets, asked, &bindings, self.output, Timestamp::now())?)
     }
+}
+
+/// All sets, by their names.
+pub async fn list(hub: &ApiServer) -> Result<Vec<DynamicObject>> {
+    let page = hub
+        .all(&kinds::managed_cluster_set())
+        .list(&ListParams::default())
+        .await;
+    let page = page.map_err(|error| hub.explain("could not list the cluster sets", &error))?;
+    let mut sets = page.items;
+    sets.sort_by_key(|it| it.metadata.name.clone());
+    for it in &mut sets {
+        it.metadata.managed_fields = None;
+    }
+    Ok(sets)
 }
 
 fn encode(

@@ -25,20 +25,12 @@ pub struct Placements {
 }
 
 /// The clusters that placements have chosen, by the placement's namespace and name.
-type Chosen = BTreeMap<(String, String), Vec<String>>;
+pub type Chosen = BTreeMap<(String, String), Vec<String>>;
 
 impl Placements {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let kind = kinds::placement();
-        let api = match &self.namespace {
-            Some(namespace) => hub.namespaced(&kind, namespace),
-            None => hub.all(&kind),
-        };
-        let page = api.list(&ListParams::default()).await;
-        let mut placements = page
-            .map_err(|error| hub.explain("could not list the placements", &error))?
-            .items;
+        let mut placements = list(&hub, self.namespace.as_deref()).await?;
         let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
         let is_unknown = |name: &&String| !placements.iter().any(|it| is_named(it, name));
         if let Some(unknown) = self.names.iter().find(is_unknown) {
@@ -49,16 +41,12 @@ impl Placements {
             bail!("there is no placement {unknown} {place}; `drover get placements` lists those there are");
         }
         placements.retain(|it| self.names.is_empty() || self.names.iter().any(|name| is_named(it, name)));
-        placements.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
-        for it in &mut placements {
-            it.metadata.managed_fields = None;
-        }
         if placements.is_empty() && !self.output.is_whole() {
             eprintln!("no placements found");
             return Ok(());
         }
         let chosen = match self.output {
-            Format::Table | Format::Wide => self.chosen(&hub).await?,
+            Format::Table | Format::Wide => chosen(&hub, self.namespace.as_deref()).await?,
             Format::Json | Format::Yaml | Format::Name => Chosen::new(),
         };
         // Without a namespace a name is that of any number of placements.
@@ -68,16 +56,34 @@ impl Placements {
         };
         output::print(&encode(&placements, asked, &chosen, self.output)?)
     }
+}
 
-    async fn chosen(&self, hub: &ApiServer) -> Result<Chosen> {
-        let decisions: Api<PlacementDecision> = match &self.namespace {
-            Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
-            None => Api::all(hub.client.clone()),
-        };
-        let listed = decisions.list(&ListParams::default().labels(labels::PLACEMENT)).await;
-        let listed = listed.map_err(|error| hub.explain("could not list the decisions of placements", &error))?;
-        Ok(by_placement(listed.items))
+/// The placements of a namespace, or of all, by their names.
+pub async fn list(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<DynamicObject>> {
+    let kind = kinds::placement();
+    let api = match namespace {
+        Some(namespace) => hub.namespaced(&kind, namespace),
+        None => hub.all(&kind),
+    };
+    let page = api.list(&ListParams::default()).await;
+    let page = page.map_err(|error| hub.explain("could not list the placements", &error))?;
+    let mut placements = page.items;
+    placements.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
+    for it in &mut placements {
+        it.metadata.managed_fields = None;
     }
+    Ok(placements)
+}
+
+/// What they have chosen.
+pub async fn chosen(hub: &ApiServer, namespace: Option<&str>) -> Result<Chosen> {
+    let decisions: Api<PlacementDecision> = match namespace {
+        Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
+        None => Api::all(hub.client.clone()),
+    };
+    let listed = decisions.list(&ListParams::default().labels(labels::PLACEMENT)).await;
+    let listed = listed.map_err(|error| hub.explain("could not list the decisions of placements", &error))?;
+    Ok(by_placement(listed.items))
 }
 
 /// A placement of many clusters has several decisions.

@@ -34,31 +34,7 @@ impl Works {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
         clusters::exist(&hub, &self.clusters).await?;
-        let mut works = Vec::new();
-        let parameters = match &self.name {
-            Some(name) => ListParams::default().fields(&format!("metadata.name={name}")),
-            None => ListParams::default(),
-        };
-        let kind = kinds::manifest_work();
-        let apis = if self.clusters.is_empty() {
-            vec![hub.all(&kind)]
-        } else {
-            self.clusters
-                .iter()
-                .map(|cluster| hub.namespaced(&kind, cluster))
-                .collect()
-        };
-        for api in apis {
-            let page = api.list(&parameters).await;
-            works.extend(
-                page.map_err(|error| hub.explain("could not list the works", &error))?
-                    .items,
-            );
-        }
-        works.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
-        for work in &mut works {
-            work.metadata.managed_fields = None;
-        }
+        let works = list(&hub, &self.clusters, self.name.as_deref()).await?;
         if works.is_empty() {
             let of = if self.clusters.is_empty() {
                 "any cluster".into()
@@ -82,6 +58,34 @@ impl Works {
         let in_full = self.name.is_some();
         output::print(&encode(&works, asked, in_full, self.output, Timestamp::now())?)
     }
+}
+
+/// The works of these clusters, or of all, by their names; or those of one name.
+pub async fn list(hub: &ApiServer, clusters: &[String], name: Option<&str>) -> Result<Vec<DynamicObject>> {
+    let parameters = match name {
+        Some(name) => ListParams::default().fields(&format!("metadata.name={name}")),
+        None => ListParams::default(),
+    };
+    let kind = kinds::manifest_work();
+    let apis = if clusters.is_empty() {
+        vec![hub.all(&kind)]
+    } else {
+        let of = |cluster: &String| hub.namespaced(&kind, cluster);
+        clusters.iter().map(of).collect()
+    };
+    let mut works = Vec::new();
+    for api in apis {
+        let page = api.list(&parameters).await;
+        works.extend(
+            page.map_err(|error| hub.explain("could not list the works", &error))?
+                .items,
+        );
+    }
+    works.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
+    for work in &mut works {
+        work.metadata.managed_fields = None;
+    }
+    Ok(works)
 }
 
 fn encode(

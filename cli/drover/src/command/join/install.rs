@@ -33,7 +33,14 @@ pub struct Install {
     deploy: bool,
     /// Where the agent runs: default, on the cluster itself, or hosted, on the cluster of the kubeconfig for the one of
     /// --managed-cluster-kubeconfig
-    #[arg(short, long, value_name = "MODE", value_enum, ignore_case = true, default_value = "default")]
+    #[arg(
+        short,
+        long,
+        value_name = "MODE",
+        value_enum,
+        ignore_case = true,
+        default_value = "default"
+    )]
     mode: DeployMode,
     /// The kubeconfig of the cluster to manage, in mode hosted
     #[arg(long, value_name = "FILE")]
@@ -145,18 +152,27 @@ impl Install {
         let values = &self.values;
         let given = [
             ("--mode", self.mode != DeployMode::Default),
-            ("--managed-cluster-kubeconfig", self.managed_cluster_kubeconfig.is_some()),
+            (
+                "--managed-cluster-kubeconfig",
+                self.managed_cluster_kubeconfig.is_some(),
+            ),
             ("--singleton", self.singleton),
             ("--namespace", self.namespace.is_some()),
             ("--feature-gates", !self.feature_gates.is_empty()),
             ("--force-internal-endpoint-lookup", self.force_internal_endpoint_lookup),
             ("--proxy-url", self.proxy_url.is_some()),
             ("--klusterlet-annotation", !self.klusterlet_annotation.is_empty()),
-            ("--client-cert-expiration-seconds", self.client_cert_expiration_seconds.is_some()),
+            (
+                "--client-cert-expiration-seconds",
+                self.client_cert_expiration_seconds.is_some(),
+            ),
             ("--enable-sync-labels", self.enable_sync_labels),
             ("--create-namespace", self.create_namespace.is_some()),
             ("--administrator", self.administrator),
-            ("--image-pull-credential-file", self.image_pull_credential_file.is_some()),
+            (
+                "--image-pull-credential-file",
+                self.image_pull_credential_file.is_some(),
+            ),
             ("--image", self.images.is_given()),
             ("--resource-qos-class", self.resources.is_given()),
             ("--klusterlet-values-file", self.klusterlet_values_file.is_some()),
@@ -298,9 +314,19 @@ mod tests {
 
     #[test]
     fn an_agent_in_this_process_takes_no_flags_of_an_installation() {
-        for flag in ["--wait", "--singleton", "--image=a", "--set=a=b", "--proxy-url=http://a:1", "--dry-run"] {
+        for flag in [
+            "--wait",
+            "--singleton",
+            "--image=a",
+            "--set=a=b",
+            "--proxy-url=http://a:1",
+            "--dry-run",
+        ] {
             let it = join(&["--foreground", flag]).unwrap();
-            assert!(flag.starts_with(it.install.stray().unwrap_or("none")) || flag == "--set=a=b", "{flag}");
+            assert!(
+                flag.starts_with(it.install.stray().unwrap_or("none")) || flag == "--set=a=b",
+                "{flag}"
+            );
         }
         assert_eq!(join(&[]).unwrap().install.stray(), None);
         assert!(join(&["--deploy", "--foreground"]).is_err());

@@ -50,17 +50,22 @@ async fn life(c: Cx) {
 
     // The hub's kinds, which its operator would define.
     let folder = folder();
-    let apply = ["apply", "--server-side", "--force-conflicts", "-f", folder.to_str().unwrap()];
+    let apply = [
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "-f",
+        folder.to_str().unwrap(),
+    ];
     c.kubectl(&apply, "").await.ok();
-    c.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], "").await.ok();
+    c.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], "")
+        .await
+        .ok();
 
     let (name, server) = (c.name("edge"), format!("https://{}:{}", c.target.host, c.target.port));
     let token = token(&c).await;
     let joined = format!("join --hub-token {token} --hub-apiserver {server} --cluster-name {name}");
-    run(&c, &joined)
-        .await
-        .ok()
-        .prints(&format!("accept --clusters {name}"));
+    run(&c, &joined).await.ok().prints(&format!("accept --clusters {name}"));
     c.get(&format!("{OPERATOR}/klusterlets/klusterlet"))
         .await
         .is(200)
@@ -79,7 +84,10 @@ async fn life(c: Cx) {
     agent.send(Ask::post(CLUSTERS, &cluster)).await.is(201);
     c.removes(&format!("{CLUSTERS}/{name}"));
     let user = format!("system:open-cluster-management:{name}");
-    let (request, _) = signing_request(&format!("{user}:one"), &[&user, "system:open-cluster-management:managed-clusters"]);
+    let (request, _) = signing_request(
+        &format!("{user}:one"),
+        &[&user, "system:open-cluster-management:managed-clusters"],
+    );
     let mut request = csr(
         &c.name("csr"),
         &request,
@@ -108,7 +116,8 @@ async fn life(c: Cx) {
     c.get(&format!("{DEPLOYMENTS}/klusterlet")).await.is(404);
     c.delete(&format!("{CLUSTERS}/{name}")).await.is(200);
     run(&c, "clean").await.ok();
-    c.until_gone(&format!("{OPERATOR}/clustermanagers/cluster-manager")).await;
+    c.until_gone(&format!("{OPERATOR}/clustermanagers/cluster-manager"))
+        .await;
     c.get(&format!("{DEPLOYMENTS}/cluster-manager")).await.is(404);
 }
 
@@ -116,7 +125,9 @@ async fn life(c: Cx) {
 async fn token(c: &Cx) -> String {
     let ran = run(c, "get token").await.ok();
     let line = ran.out.lines().find_map(|it| it.strip_prefix("token="));
-    line.unwrap_or_else(|| panic!("no token in {}", ran.out)).trim().to_owned()
+    line.unwrap_or_else(|| panic!("no token in {}", ran.out))
+        .trim()
+        .to_owned()
 }
 
 /// The folder of our definitions.

@@ -1,0 +1,34 @@
+//! `clusteradm install hub-addon` and `uninstall hub-addon`
+
+use anyhow::{Result, bail};
+
+use super::line::Line;
+use crate::command::hub_addon::{Install, Uninstall};
+
+/// `install hub-addon`
+pub async fn install(line: &Line<'_>) -> Result<()> {
+    let install = Install {
+        names: names(line)?,
+        create_namespace: line.flags.is_on("create-namespace"),
+        dry_run: line.is_dry_run(),
+    };
+    install.install(&line.hub().await?, &line.global).await
+}
+
+/// `uninstall hub-addon`
+pub async fn uninstall(line: &Line<'_>) -> Result<()> {
+    let uninstall = Uninstall {
+        names: names(line)?,
+        namespace: line.flags.text("namespace").to_owned(),
+        dry_run: line.is_dry_run(),
+        timeout: line.seconds(),
+    };
+    uninstall.uninstall(&line.hub().await?, &line.global).await
+}
+
+fn names(line: &Line<'_>) -> Result<Vec<String>> {
+    match line.flags.some("names") {
+        Some(names) => Ok(names.split(',').map(|it| it.trim().to_owned()).collect()),
+        None => bail!("names is missing"),
+    }
+}

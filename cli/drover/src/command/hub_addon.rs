@@ -1,0 +1,288 @@
+//! `drover install hub-addon` and `drover uninstall hub-addon`: the hub's part of the add-ons that clusteradm names.
+//! Upstream: clusteradm `install hub-addon`. Those of Argo CD are Helm charts, which upstream installs with Helm built in
+//! and we with the helm of this machine; the policy framework is not here yet.
+
+use std::{process::Command, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use client::{connect::ApiServer, flags::Global, kinds};
+use installation::Mode;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+/// Install the hub's part of an add-on
+#[derive(Debug, Subcommand)]
+pub enum InstallWhat {
+    /// Install the hub's part of add-ons: argocd, argocd-agent
+    HubAddon(Install),
+}
+
+/// Remove the hub's part of an add-on
+#[derive(Debug, Subcommand)]
+pub enum UninstallWhat {
+    /// Remove the hub's part of add-ons: argocd, argocd-agent, governance-policy-framework
+    HubAddon(Uninstall),
+}
+
+#[derive(Debug, Args)]
+pub struct Install {
+    /// The add-ons
+    #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
+    pub names: Vec<String>,
+    /// Create the namespace that they are installed in
+    #[arg(long)]
+    pub create_namespace: bool,
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Uninstall {
+    /// The add-ons
+    #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
+    pub names: Vec<String>,
+    /// The namespace that the policy framework is in
+    #[arg(long, default_value = "open-cluster-management", value_name = "NAMESPACE")]
+    pub namespace: String,
+    /// How long to wait until everything is gone, in seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = client::flags::wait_seconds())]
+    pub timeout: u64,
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// An add-on by the name that clusteradm has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HubAddOn {
+    /// A chart, which is the name of its release as well, and the name of the add-on on clusters.
+    Chart(&'static str, &'static str),
+    PolicyFramework,
+}
+
+const POLICY_FRAMEWORK: &str = "governance-policy-framework";
+/// Where upstream's charts are.
+const CHARTS: &str = "https://open-cluster-management.io/helm-charts";
+/// Where both charts go, whatever was typed.
+const ARGO_CD: &str = "argocd";
+
+fn parse(names: &[String]) -> Result<Vec<HubAddOn>> {
+    let mut found = Vec::new();
+    for name in names {
+        let add_on = match name.trim() {
+            "argocd" => HubAddOn::Chart("argocd-pull-integration", "argocd"),
+            "argocd-agent" => HubAddOn::Chart("argocd-agent-addon", "argocd-agent-addon"),
+            POLICY_FRAMEWORK => HubAddOn::PolicyFramework,
+            other => bail!("invalid add-on name {other}: there are argocd, argocd-agent and {POLICY_FRAMEWORK}"),
+        };
+        if !found.contains(&add_on) {
+            found.push(add_on);
+        }
+    }
+    Ok(found)
+}
+
+impl Install {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        self.install(&ApiServer::connect(global).await?, global).await
+    }
+
+    /// Installs them.
+    pub async fn install(&self, hub: &ApiServer, global: &Global) -> Result<()> {
+        let add_ons = parse(&self.names)?;
+        // Before anything else is: who names two is not left with one.
+        if add_ons.contains(&HubAddOn::PolicyFramework) {
+            bail!(
+                "{POLICY_FRAMEWORK} is not part of this release, and nothing was installed; the program clusteradm of \
+                 Open Cluster Management installs it on {} as on any hub",
+                hub.server
+            );
+        }
+        for add_on in add_ons {
+            if let HubAddOn::Chart(chart, _) = add_on {
+                helm(&install_chart(chart, self.create_namespace, self.dry_run), global)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What helm is told.
+fn install_chart(chart: &str, create_namespace: bool, dry_run: bool) -> Vec<&str> {
+    let mut arguments = vec!["install", chart, chart, "--repo", CHARTS, "--namespace", ARGO_CD];
+    if create_namespace {
+        arguments.push("--create-namespace");
+    }
+    if dry_run {
+        arguments.push("--dry-run");
+    }
+    arguments
+}
+
+fn helm(arguments: &[&str], global: &Global) -> Result<()> {
+    let mut command = Command::new("helm");
+    command.args(arguments);
+    if let Some(path) = &global.kubeconfig {
+        command.arg("--kubeconfig").arg(path);
+    }
+    if let Some(context) = &global.context {
+        command.args(["--kube-context", context]);
+    }
+    let typed = format!("helm {}", arguments.join(" "));
+    let status = command
+        .status()
+        .with_context(|| format!("the add-on is a Helm chart, and `{typed}` could not be run; put helm into $PATH"))?;
+    if !status.success() {
+        bail!("`{typed}` failed");
+    }
+    Ok(())
+}
+
+impl Uninstall {
+    pub async fn run(self, global: &Global) -> Result<()> {
+        self.uninstall(&ApiServer::connect(global).await?, global).await
+    }
+
+    /// Removes them.
+    pub async fn uninstall(&self, hub: &ApiServer, global: &Global) -> Result<()> {
+        let add_ons = parse(&self.names)?;
+        for add_on in add_ons {
+            match add_on {
+                HubAddOn::Chart(chart, name) => {
+                    is_unused(hub, name).await?;
+                    let mut arguments = vec!["uninstall", chart, "--namespace", ARGO_CD];
+                    if self.dry_run {
+                        arguments.push("--dry-run");
+                    }
+                    helm(&arguments, global)?;
+                }
+                HubAddOn::PolicyFramework => {
+                    is_unused(hub, POLICY_FRAMEWORK).await?;
+                    let (mode, note) = match self.dry_run {
+                        true => (Mode::DryRun, output::note(true)),
+                        false => (Mode::Write, ""),
+                    };
+                    let timeout = Duration::from_secs(self.timeout);
+                    let gone = installation::remove(hub, &policy_framework(&self.namespace), mode, timeout).await?;
+                    output::say(format_args!(
+                        "Uninstalling built-in {POLICY_FRAMEWORK} add-on from the Hub cluster...{note}"
+                    ))?;
+                    gone.iter().try_for_each(output::say)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An add-on whose hub part goes would stay on its clusters for ever.
+async fn is_unused(hub: &ApiServer, name: &str) -> Result<()> {
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    let listed = hub.all(&kinds::managed_cluster_add_on()).list(&named).await;
+    let listed = listed.map_err(|error| hub.explain("could not list the add-ons of the clusters", &error))?;
+    let clusters: Vec<String> = listed
+        .items
+        .into_iter()
+        .filter_map(|it| it.metadata.namespace)
+        .collect();
+    if !clusters.is_empty() {
+        let clusters = clusters.join(",");
+        bail!(
+            "there are still addons for {name} enabled on some clusters, run `clusteradm addon disable --names {name} \
+             --clusters {clusters}` to disable addons"
+        );
+    }
+    Ok(())
+}
+
+/// What clusteradm installs of the policy framework, but for the kinds, which stay there as well.
+fn policy_framework(namespace: &str) -> Vec<Value> {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    let object = |(api, kind, name, is_namespaced): (&str, &str, &str, bool)| {
+        let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}});
+        if is_namespaced {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
+    };
+    // Removed from the end: first those who do something, last what they do it with.
+    [
+        ("v1", "ServiceAccount", "policy-addon-ctrl-controller-manager", true),
+        ("v1", "ServiceAccount", "governance-policy-propagator", true),
+        (RBAC, "ClusterRole", "policy-addon-ctrl-manager-role", false),
+        (RBAC, "ClusterRole", "governance-policy-propagator", false),
+        (
+            RBAC,
+            "ClusterRoleBinding",
+            "policy-addon-ctrl-manager-rolebinding",
+            false,
+        ),
+        (RBAC, "ClusterRoleBinding", "governance-policy-propagator-global", false),
+        (RBAC, "Role", "policy-addon-ctrl-leader-election-role", true),
+        (RBAC, "Role", "governance-policy-propagator-leader-election-role", true),
+        (
+            RBAC,
+            "RoleBinding",
+            "policy-addon-ctrl-leader-election-rolebinding",
+            true,
+        ),
+        (
+            RBAC,
+            "RoleBinding",
+            "governance-policy-propagator-leader-election-rolebinding",
+            true,
+        ),
+        (
+            "addon.open-cluster-management.io/v1alpha1",
+            "ClusterManagementAddOn",
+            "config-policy-controller",
+            false,
+        ),
+        (
+            "addon.open-cluster-management.io/v1alpha1",
+            "ClusterManagementAddOn",
+            POLICY_FRAMEWORK,
+            false,
+        ),
+        ("apps/v1", "Deployment", "governance-policy-addon-controller", true),
+        ("apps/v1", "Deployment", "governance-policy-propagator", true),
+    ]
+    .map(object)
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_add_on_is_known_by_clusteradms_name() {
+        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let found = parse(&names("argocd,governance-policy-framework,argocd")).unwrap();
+        let chart = HubAddOn::Chart("argocd-pull-integration", "argocd");
+        assert_eq!(found, [chart, HubAddOn::PolicyFramework]);
+        let error = parse(&names("argo")).unwrap_err().to_string();
+        assert!(error.starts_with("invalid add-on name argo: "), "{error}");
+    }
+
+    #[test]
+    fn charts_are_installed_as_clusteradm_does() {
+        assert_eq!(
+            install_chart("argocd-agent-addon", true, true).join(" "),
+            "install argocd-agent-addon argocd-agent-addon --repo https://open-cluster-management.io/helm-charts \
+             --namespace argocd --create-namespace --dry-run"
+        );
+        assert!(!install_chart("a", false, false).contains(&"--create-namespace"));
+    }
+
+    #[test]
+    fn objects_of_the_policy_framework_are_in_its_namespace() {
+        let objects = policy_framework("ns");
+        assert_eq!(objects.len(), 14);
+        let deployments = objects.iter().filter(|it| it["kind"] == "Deployment");
+        assert!(deployments.clone().all(|it| it["metadata"]["namespace"] == "ns"));
+        assert_eq!(deployments.count(), 2);
+    }
+}

@@ -1,0 +1,230 @@
+//! What the operator of hubs does.
+
+use operator::{
+    Layout, NAMESPACE,
+    hub::{self as of_hubs, Options},
+};
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, Leading, says};
+
+const HUB: &str = "open-cluster-management-hub";
+const NAME: &str = "cluster-manager";
+const MANAGER: (&str, &str) = ("operator.open-cluster-management.io/v1", "ClusterManager");
+const PULL_SECRET: &str = "open-cluster-management-image-pull-credentials";
+
+async fn lead(ground: &Ground, layout: Layout) -> Leading {
+    let start = move |client, stop| {
+        let options = Options {
+            layout,
+            compact_rights: hub::rbac::RIGHTS,
+            ..Options::default()
+        };
+        of_hubs::start(client, options, stop)
+    };
+    ground.lead(start).await
+}
+
+async fn ask(ground: &Ground, name: &str, spec: Value) {
+    let (api_version, kind) = MANAGER;
+    ground
+        .apply(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}))
+        .await;
+}
+
+async fn until_up_to_date(ground: &Ground, name: &str) {
+    let (api_version, kind) = MANAGER;
+    ground
+        .until((api_version, kind, "", name), "is up to date", |it| {
+            says(it, "Applied", "True") && says(it, "Progressing", "False")
+        })
+        .await;
+}
+
+fn gates(mode: &str) -> Value {
+    json!({"registrationConfiguration": {"featureGates": [
+        {"feature": "NetworkPolicies", "mode": mode}, {"feature": "ClusterProfile", "mode": mode},
+    ]}})
+}
+
+async fn remove(ground: &Ground, name: &str) {
+    let (api_version, kind) = MANAGER;
+    ground.delete(api_version, kind, "", name).await;
+    ground
+        .until((api_version, kind, "", name), "is gone", |it| it.is_none())
+        .await;
+}
+
+/// A hub is asked for, and nothing is waited for.
+pub async fn asked_for(ground: &Ground) {
+    ask(ground, NAME, json!({})).await;
+    // It ends with the ground.
+    drop(lead(ground, Layout::Compact).await);
+}
+
+/// A hub comes, changes and goes.
+pub async fn installed_upgraded_and_removed(ground: &Ground, layout: Layout) {
+    ask(ground, NAME, gates("Enable")).await;
+    let leading = lead(ground, layout).await;
+    until_up_to_date(ground, NAME).await;
+    ground
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": PULL_SECRET, "namespace": NAMESPACE},
+            "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "e30="},
+        }))
+        .await;
+    let copy = ("v1", "Secret", HUB, PULL_SECRET);
+    ground.until(copy, "is copied", |it| it.is_some()).await;
+    ground
+        .patch("v1", "Secret", NAMESPACE, PULL_SECRET, json!({"data": {"x": "eA=="}}))
+        .await;
+    ground
+        .until(copy, "follows", |it| {
+            it.is_some_and(|it| it.data["data"]["x"] == "eA==")
+        })
+        .await;
+    let mut spec = gates("Disable");
+    spec["registrationImagePullSpec"] = json!("drover:next");
+    ask(ground, NAME, spec).await;
+    until_up_to_date(ground, NAME).await;
+    ground.delete("v1", "Secret", NAMESPACE, PULL_SECRET).await;
+    ground.until(copy, "goes with it", |it| it.is_none()).await;
+    remove(ground, NAME).await;
+    leading.stop().await;
+}
+
+/// All of it: from upstream's layout and from our former chart, certificates that are lost, a hub on another cluster, and
+/// what it says when something is wrong.
+pub async fn everything(ground: &Ground) {
+    installed_upgraded_and_removed(ground, Layout::Compact).await;
+    before(ground).await;
+    let leading = lead(ground, Layout::Compact).await;
+    until_up_to_date(ground, NAME).await;
+    ground
+        .until(("v1", "ServiceAccount", HUB, "drover-hub"), "is gone", |it| {
+            it.is_none()
+        })
+        .await;
+    hosted(ground).await;
+    certificates(ground).await;
+    drift(ground).await;
+    ask(
+        ground,
+        NAME,
+        json!({"registrationConfiguration": {"featureGates": [{"feature": "Nonsense", "mode": "Enable"}]}}),
+    )
+    .await;
+    let (api_version, kind) = MANAGER;
+    let manager = (api_version, kind, "", NAME);
+    ground
+        .until(manager, "names the gate", |it| says(it, "ValidFeatureGates", "False"))
+        .await;
+    remove(ground, NAME).await;
+    leading.stop().await;
+}
+
+/// A hub in upstream's layout, made by an operator that may do everything, beside what our chart drover-hub left.
+async fn before(ground: &Ground) {
+    ask(ground, NAME, gates("Enable")).await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = of_hubs::start(ground.site.client(), Options::default(), stop.clone()).await;
+    until_up_to_date(ground, NAME).await;
+    stop.cancel();
+    futures::future::join_all(running.into_iter().map(|it| it.finished)).await;
+    let (rbac, role) = ("rbac.authorization.k8s.io/v1", "drover-hub-webhooks");
+    let metadata = json!({"name": role, "namespace": HUB});
+    for object in [
+        json!({"apiVersion": rbac, "kind": "Role", "metadata": metadata, "rules": []}),
+        json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "drover-hub-webhook", "namespace": HUB}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "drover-hub", "namespace": HUB}}),
+    ] {
+        ground.apply(object).await;
+    }
+}
+
+/// A hub on another cluster, of which the pods are here.
+async fn hosted(ground: &Ground) {
+    let name = "elsewhere";
+    ground
+        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        .await;
+    let kubeconfig = ground.other.kubeconfig("admin", &["system:masters"]).unwrap();
+    ground
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "external-hub-kubeconfig", "namespace": name}, "stringData": {"kubeconfig": kubeconfig},
+        }))
+        .await;
+    let webhook = json!({"address": "hub.example.com"});
+    let hosted = json!({"registrationWebhookConfiguration": webhook, "workWebhookConfiguration": webhook});
+    ask(
+        ground,
+        name,
+        json!({"deployOption": {"mode": "Hosted", "hosted": hosted}}),
+    )
+    .await;
+    until_up_to_date(ground, name).await;
+    let secret = ("v1", "Secret", name, "registration-controller-sa-kubeconfig");
+    ground.until(secret, "is there", |it| it.is_some()).await;
+    // Somebody takes the token away: a new one is written.
+    ground
+        .patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}}))
+        .await;
+    ground
+        .until(secret, "has a token again", |it| {
+            it.is_some_and(|it| it.data["data"]["token"].is_string())
+        })
+        .await;
+    remove(ground, name).await;
+}
+
+async fn certificates(ground: &Ground) {
+    let name = "registration-webhook-serving-cert";
+    let secret = ("v1", "Secret", HUB, name);
+    ground.delete("v1", "Secret", HUB, name).await;
+    ground.until(secret, "is made anew", |it| it.is_some()).await;
+    ground
+        .patch("v1", "Secret", HUB, name, json!({"data": {"tls.crt": "eA=="}}))
+        .await;
+    ground
+        .until(secret, "is repaired", |it| {
+            it.is_some_and(|it| it.data["data"]["tls.crt"] != "eA==")
+        })
+        .await;
+    ground
+        .patch(
+            "v1",
+            "ConfigMap",
+            HUB,
+            "ca-bundle-configmap",
+            json!({"data": {"ca-bundle.crt": ""}}),
+        )
+        .await;
+    let bundle = ("v1", "ConfigMap", HUB, "ca-bundle-configmap");
+    ground
+        .until(bundle, "is repaired", |it| {
+            it.is_some_and(|it| it.data["data"]["ca-bundle.crt"] != "")
+        })
+        .await;
+}
+
+/// Somebody else changes what the operator has made.
+async fn drift(ground: &Ground) {
+    let deployment = ("apps/v1", "Deployment", HUB, "cluster-manager-registration-controller");
+    ground
+        .patch(
+            deployment.0,
+            deployment.1,
+            deployment.2,
+            deployment.3,
+            json!({"spec": {"replicas": 5}}),
+        )
+        .await;
+    ground
+        .until(deployment, "is put back", |it| {
+            it.is_some_and(|it| it.data["spec"]["replicas"] == 1)
+        })
+        .await;
+}
