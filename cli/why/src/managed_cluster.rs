@@ -86,10 +86,14 @@ fn import(name: &str, cluster: &DynamicObject) -> Option<String> {
         return None;
     }
     if told.reason == "KubeConfigNotFound" {
-        return Some(format!("Cluster {name} is not imported yet: its Cluster of Cluster API is not Provisioned."));
+        return Some(format!(
+            "Cluster {name} is not imported yet: its Cluster of Cluster API is not Provisioned."
+        ));
     }
     let why = told.says().trim_end_matches('.').to_owned();
-    Some(format!("Cluster {name} is not imported yet, and the hub will try again: {why}."))
+    Some(format!(
+        "Cluster {name} is not imported yet, and the hub will try again: {why}."
+    ))
 }
 
 /// What is missing between the agent and a certificate, judged by the request that got furthest.

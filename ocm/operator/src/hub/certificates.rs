@@ -185,7 +185,7 @@ pub fn new_target(signer: &Pair, names: &[String], life: Duration, now: Timestam
     let random: [u8; 32] = rand::random();
     let key = SigningKey::from_bytes(&random.into()).map_err(|it| failed(&it))?;
     let common_name = names.first().map(String::as_str).unwrap_or_default();
-    let subject: Name = format!("CN={}", short(common_name)).parse()?;
+    let subject: Name = format!("CN={common_name}").parse()?;
     let public_key = key.verifying_key().to_public_key_der().map_err(|it| failed(&it))?;
     let asked = Asked {
         user: common_name.to_owned(),
@@ -196,14 +196,10 @@ pub fn new_target(signer: &Pair, names: &[String], life: Duration, now: Timestam
         public_key_der: public_key.as_bytes().to_vec(),
     };
     Ok(Pair {
-        certificate: authority.sign(&asked, life, now)?,
+        // The authority comes with it, as with upstream's.
+        certificate: authority.sign(&asked, life, now)? + &signer.certificate,
         key: key.to_pkcs8_pem(LineEnding::LF).map_err(|it| failed(&it))?.to_string(),
     })
-}
-
-/// A common name has 64 characters at most; nobody reads it where there are alternative names.
-fn short(name: &str) -> &str {
-    name.get(..64).unwrap_or(name)
 }
 
 #[cfg(test)]

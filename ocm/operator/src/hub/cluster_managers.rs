@@ -38,6 +38,8 @@ pub const FINALIZER: &str = "operator.open-cluster-management.io/cluster-manager
 const RESYNC: Duration = Duration::from_secs(10 * 60);
 /// A hub on another cluster that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// So is a namespace that is being deleted, which nobody watches.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What a plan is made from.
 pub struct Seen {
@@ -61,6 +63,8 @@ pub struct Seen {
     pub pods: Vec<Arc<Pod>>,
     /// What is there.
     pub current: Current,
+    /// The objects that keep the next CRD from going, in words.
+    pub holders: Vec<String>,
     /// Tokens that were given in this run.
     pub tokens: BTreeMap<String, Token>,
     /// Where it is written to.
@@ -163,8 +167,9 @@ impl Reconciler for ClusterManagers {
         let hub = Hub::of(manager, &seen.options, &seen.facts);
         match seen.course() {
             Course::Nothing => {}
-            Course::Refused(_, message) => {
-                plan.refuse(message).look_again(ASK_AGAIN);
+            Course::Refused(reason, message) => {
+                let passes = reason == look::NAMESPACE_TERMINATING;
+                plan.refuse(message).look_again(if passes { SOON } else { ASK_AGAIN });
             }
             Course::Removal => remove(&mut plan, seen, manager, &hub),
             Course::Kept => keep(&mut plan, seen, manager, &hub),

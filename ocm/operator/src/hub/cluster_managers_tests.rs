@@ -23,6 +23,7 @@ fn seen(manager: Value, layout: Layout) -> Seen {
         sources: Sources::default(),
         pods: Vec::new(),
         current: Current::default(),
+        holders: Vec::new(),
         tokens: BTreeMap::new(),
         apis: Apis::default(),
     }

@@ -413,7 +413,12 @@ fn compact(hub: &Hub<'_>) -> Value {
         ports: &[port],
         mounts,
     };
-    let mut containers = vec![container_of(hub, container)];
+    let mut container = container_of(hub, container);
+    // It says itself when it is ready, and whoever installs waits for it.
+    container["readinessProbe"] = json!({
+        "httpGet": {"path": "/readyz", "scheme": "HTTPS", "port": HEALTH}, "periodSeconds": 1,
+    });
+    let mut containers = vec![container];
     let debug = || debug_server(hub, Image::Registration, "placement", DEBUG_BESIDE_WEBHOOKS);
     containers.extend(hub.has_debug_server().then(debug));
     let component = Component {

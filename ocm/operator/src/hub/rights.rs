@@ -25,6 +25,24 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "The kinds of a hub.",
     ),
     Right::new(
+        "cluster.open-cluster-management.io",
+        "managedclusters",
+        "list",
+        "Which of them keep a hub from being taken away,",
+    ),
+    Right::new(
+        "work.open-cluster-management.io",
+        "manifestworks manifestworkreplicasets",
+        "list",
+        "and of these,",
+    ),
+    Right::new(
+        "addon.open-cluster-management.io",
+        "managedclusteraddons",
+        "list",
+        "and of these.",
+    ),
+    Right::new(
         "",
         "namespaces",
         "create get patch update delete",
@@ -99,5 +117,4 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     )
     .only("ca-bundle-configmap ocm-tls-profile"),
     Right::new("events.k8s.io", "events", "create", "What somebody has to act on."),
-    Right::new("", "events", "create", "The same, for upstream's roles."),
 ];

@@ -279,7 +279,7 @@ const PARTS: &[Part] = &[
     Part {
         role: "work:controller",
         account: Some("work-controller-sa"),
-        rows: &[WORKS, WORKS_OF_OURS],
+        rows: &[WORKS],
         is_there: |hub| !hub.is_compact() && hub.has_work_controller(),
     },
     Part {
@@ -371,6 +371,9 @@ fn rules(hub: &Hub<'_>, part: &Part) -> Vec<Value> {
         return rules;
     }
     let mut rules: Vec<Value> = part.rows.iter().copied().flatten().map(rule).collect();
+    if part.role == "work:controller" && hub.facts.may_keep_revisions {
+        rules.extend(WORKS_OF_OURS.iter().map(rule));
+    }
     if is_registration && hub.has_importer() {
         rules.extend(importer_rules(hub));
     }

@@ -46,6 +46,8 @@ pub struct Facts {
     pub tls: TlsProfile,
     /// The certificates that the webhooks' are signed with, PEM.
     pub authorities: String,
+    /// Whether the operator may let components keep ControllerRevisions: a role of upstream's does not.
+    pub may_keep_revisions: bool,
 }
 
 /// The TLS versions and ciphers of components: ConfigMap `ocm-tls-profile` in the operator's namespace.

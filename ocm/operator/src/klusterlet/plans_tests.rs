@@ -381,7 +381,11 @@ fn network_policies_come_and_go_with_their_gate() {
     world.settle(&on, Layout::Upstream);
     assert_eq!(policies(&world), 4);
     let mut scene = world.scene(&json!({}), Layout::Upstream);
-    assert_eq!(scene.settings.network_policies, NetworkPolicies::None, "nobody may read them unless we have made some");
+    assert_eq!(
+        scene.settings.network_policies,
+        NetworkPolicies::None,
+        "nobody may read them unless we have made some"
+    );
     scene.settings.network_policies = NetworkPolicies::Going;
     let stages = wanted::stages(&scene.settings, None, &scene.current);
     let plan = objects::plan(&stages, &scene.current, &[]);

@@ -38,7 +38,9 @@ async fn a_hub_waits_for_its_clusters_and_says_so() {
     ground.managers().delete(NAME, &Default::default()).await.unwrap();
     let says = |it: &ocm_api::operator::ClusterManager| {
         of(it, "Applied").is_some_and(|it| {
-            it.1 == "RemainingCRDs" && it.2.contains("managedclusters.cluster.open-cluster-management.io")
+            it.1 == "RemainingCRDs"
+                && it.2.contains("managedclusters.cluster.open-cluster-management.io")
+                && it.2.contains("ManagedCluster c1 (finalizers: a.b/held)")
         })
     };
     wait::until(&ground.managers(), NAME, "names the CRD", |it| it.is_some_and(says)).await;

@@ -53,8 +53,12 @@ impl Ground {
     /// An operator that is stopped after so many writes.
     pub async fn start_with(layout: Layout, writes: Option<isize>) -> Self {
         let (site, hub) = (Site::start().await.unwrap(), Site::start().await.unwrap());
-        install::install_crds(&site.client(), ocm_api::crds::operator()).await.unwrap();
-        install::install_crds(&hub.client(), ocm_api::crds::hub()).await.unwrap();
+        install::install_crds(&site.client(), ocm_api::crds::operator())
+            .await
+            .unwrap();
+        install::install_crds(&hub.client(), ocm_api::crds::hub())
+            .await
+            .unwrap();
         for namespace in ["open-cluster-management", AGENT] {
             let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}");
             site.apply(&namespace).await;
@@ -146,7 +150,8 @@ impl Ground {
 
     /// Puts the Secret to join with there.
     pub async fn bootstrap(&self, kubeconfig: &str) {
-        self.secret(AGENT, "bootstrap-hub-kubeconfig", json!({"kubeconfig": kubeconfig})).await;
+        self.secret(AGENT, "bootstrap-hub-kubeconfig", json!({"kubeconfig": kubeconfig}))
+            .await;
     }
 
     /// Puts the agent's credential there.
@@ -159,7 +164,8 @@ impl Ground {
     pub async fn external(&self, kubeconfig: &str) {
         let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.site.client());
         wait::until(&namespaces, "k", "is made", |it| it.is_some()).await;
-        self.secret("k", "external-managed-kubeconfig", json!({"kubeconfig": kubeconfig})).await;
+        self.secret("k", "external-managed-kubeconfig", json!({"kubeconfig": kubeconfig}))
+            .await;
     }
 
     /// A record of what an agent has applied.
@@ -182,7 +188,9 @@ impl Ground {
                 "readyReplicas": replicas, "availableReplicas": replicas,
             }});
             let params = PatchParams::default();
-            api.patch_status(&it.name_any(), &params, &Patch::Merge(status)).await.unwrap();
+            api.patch_status(&it.name_any(), &params, &Patch::Merge(status))
+                .await
+                .unwrap();
         }
     }
 
@@ -229,7 +237,9 @@ pub async fn patch<K>(api: &Api<K>, name: &str, patch: Value)
 where
     K: kube::Resource + Clone + serde::de::DeserializeOwned + Debug,
 {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
 }
 
 /// A client whose writes fail when it has written enough.

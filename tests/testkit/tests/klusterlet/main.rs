@@ -22,20 +22,32 @@ async fn a_klusterlet_is_installed_joins_and_is_available() {
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     ground
-        .says("HubConnectionDegraded", "True", "BootstrapSecretMissing,HubKubeConfigSecretMissing")
+        .says(
+            "HubConnectionDegraded",
+            "True",
+            "BootstrapSecretMissing,HubKubeConfigSecretMissing",
+        )
         .await;
     let deployments: Api<Deployment> = Api::namespaced(ground.site.client(), AGENT);
     let work = |replicas: i32| move |it: Option<&Deployment>| it.is_some_and(|it| it.spec.replicas == Some(replicas));
     wait::until(&deployments, "k-work-agent", "waits", work(0)).await;
-    ground.says("WorkDesiredDegraded", "False", "DeploymentsFunctional").await;
+    ground
+        .says("WorkDesiredDegraded", "False", "DeploymentsFunctional")
+        .await;
     ground.says("Available", "False", "NoAvailablePods").await;
 
     ground.bootstrap(&ground.hub_kubeconfig("admin", true)).await;
     ground
-        .says("HubConnectionDegraded", "True", "BootstrapSecretFunctional,HubKubeConfigSecretMissing")
+        .says(
+            "HubConnectionDegraded",
+            "True",
+            "BootstrapSecretFunctional,HubKubeConfigSecretMissing",
+        )
         .await;
     ground.credential(&ground.hub_kubeconfig("admin", true)).await;
-    ground.says("HubConnectionDegraded", "False", "HubConnectionFunctional").await;
+    ground
+        .says("HubConnectionDegraded", "False", "HubConnectionFunctional")
+        .await;
     wait::until(&deployments, "k-work-agent", "works", work(1)).await;
     ground.make_ready(AGENT).await;
     ground.says("Available", "True", "KlusterletAvailable").await;
@@ -77,7 +89,9 @@ async fn what_cannot_be_done_is_told_and_changes_nothing() {
     let ground = Ground::start(Layout::Upstream).await;
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     ground.says("Applied", "True", "KlusterletApplied").await;
-    ground.klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Nonsense"}})).await;
+    ground
+        .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Nonsense"}}))
+        .await;
     ground.says("Applied", "False", "KlusterletApplyFailed").await;
     let message = condition(&ground.now().await, "Applied").unwrap().message;
     assert!(message.contains("spec.deployOption.mode"), "{message}");
@@ -97,7 +111,9 @@ async fn another_mode_leaves_no_gap() {
         .await;
     let deployments: Api<Deployment> = Api::namespaced(ground.site.client(), AGENT);
     wait::until(&deployments, "k-agent", "is made", |it| it.is_some()).await;
-    ground.says("RegistrationDesiredDegraded", "True", "UnavailablePods").await;
+    ground
+        .says("RegistrationDesiredDegraded", "True", "UnavailablePods")
+        .await;
     assert!(deployments.get_opt("k-registration-agent").await.unwrap().is_some());
     ground.make_ready(AGENT).await;
     wait::gone(&deployments, "k-registration-agent").await;
@@ -115,7 +131,10 @@ async fn what_somebody_deletes_comes_back() {
     let name = "open-cluster-management:k-work:agent";
     let uid = bindings.get(name).await.unwrap().uid();
     bindings.delete(name, &DeleteParams::default()).await.unwrap();
-    wait::until(&bindings, name, "is made anew", |it| it.is_some_and(|it| it.uid() != uid)).await;
+    wait::until(&bindings, name, "is made anew", |it| {
+        it.is_some_and(|it| it.uid() != uid)
+    })
+    .await;
     ground.refused_nothing();
 }
 
@@ -165,7 +184,9 @@ async fn an_agent_for_another_cluster_has_its_own_kubeconfigs() {
         .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Hosted"}}))
         .await;
     ground.says("ReadyToApply", "False", "KlusterletPrepareFailed").await;
-    ground.external(&managed.kubeconfig("admin", &["system:masters"]).unwrap()).await;
+    ground
+        .external(&managed.kubeconfig("admin", &["system:masters"]).unwrap())
+        .await;
     ground.says("ReadyToApply", "True", "KlusterletPrepared").await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     let secrets: Api<Secret> = Api::namespaced(ground.site.client(), "k");
@@ -199,7 +220,9 @@ async fn a_cluster_that_is_gone_hinders_no_removal() {
     ground
         .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "SingletonHosted"}}))
         .await;
-    ground.external(&managed.kubeconfig("admin", &["system:masters"]).unwrap()).await;
+    ground
+        .external(&managed.kubeconfig("admin", &["system:masters"]).unwrap())
+        .await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     managed.stop().await;
     let klusterlets: Api<Klusterlet> = Api::all(ground.site.client());
@@ -209,7 +232,12 @@ async fn a_cluster_that_is_gone_hinders_no_removal() {
         it.is_some_and(|it| it.annotations().contains_key(since))
     })
     .await;
-    patch(&klusterlets, "k", json!({"metadata": {"annotations": {since: "2020-01-01T00:00:00Z"}}})).await;
+    patch(
+        &klusterlets,
+        "k",
+        json!({"metadata": {"annotations": {since: "2020-01-01T00:00:00Z"}}}),
+    )
+    .await;
     wait::gone(&klusterlets, "k").await;
     ground.refused_nothing();
 }

@@ -175,10 +175,13 @@ fn removal(seen: &Seen, outcome: &Outcome) -> Option<ConditionUpdate> {
         "RemainingCRDs"
     };
     (!waits.is_empty()).then(|| {
-        let message = format!(
-            "The hub is being removed: {}. It goes on when the objects of these kinds are gone, or the hub can be reached",
-            waits.join("; ")
-        );
+        let mut message = format!("The hub is being removed: {}", waits.join("; "));
+        if !seen.holders.is_empty() {
+            message += &format!(
+                "; what holds them: {}. Whoever put the finalizers there has to take them off",
+                seen.holders.join(", ")
+            );
+        }
         wanted(APPLIED, false, reason, message)
     })
 }
