@@ -138,9 +138,7 @@ clustermanager installed. starting upgrade
 upgraded completed successfully
 
 $ clusteradm $EDGE upgrade klusterlet --bundle-version v1.3.1 2>/dev/null
-Klusterlet installed. starting upgrade...
-...
-upgraded completed successfully
+Klusterlet installed. starting upgrade upgraded completed successfully
 
 wait $ kubectl $HUB get deployments -n open-cluster-management-hub -o jsonpath='{range .items[*]}{.spec.template.spec.containers[0].image} {.status.updatedReplicas}/{.status.readyReplicas}/{.status.replicas}{"\n"}{end}' | sed 's/.*://' | sort -u
 v1.3.1 1/1/1
@@ -207,8 +205,7 @@ $ clusteradm $HUB upgrade clustermanager --bundle-version v1.2.1 2>/dev/null
 upgraded completed successfully
 
 $ clusteradm $EDGE upgrade klusterlet --bundle-version v1.2.1 2>/dev/null
-...
-upgraded completed successfully
+Klusterlet installed. starting upgrade upgraded completed successfully
 
 wait $ kubectl $HUB get deployments -n open-cluster-management-hub -o jsonpath='{range .items[*]}{.spec.template.spec.containers[0].image} {.status.updatedReplicas}/{.status.readyReplicas}/{.status.replicas}{"\n"}{end}' | sed 's/.*://' | sort -u
 v1.2.1 1/1/1
