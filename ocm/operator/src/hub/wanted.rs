@@ -320,7 +320,9 @@ impl<'a> Hub<'a> {
         let of = self.spec.registration_configuration.as_ref();
         let drivers = of.map(|it| it.registration_drivers.as_slice()).unwrap_or_default();
         let csr = drivers.iter().filter_map(|it| it.csr.as_ref());
-        csr.flat_map(|it| &it.auto_approved_identities).map(String::as_str).collect()
+        csr.flat_map(|it| &it.auto_approved_identities)
+            .map(String::as_str)
+            .collect()
     }
 
     /// The same as the deprecated `autoApproveUsers` says.

@@ -66,10 +66,18 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
         },
     };
     let (external, reached) = managed.unzip();
-    let credential = operator.credentials.get(&settings.agent_namespace, HUB_KUBECONFIG_SECRET);
+    let credential = operator
+        .credentials
+        .get(&settings.agent_namespace, HUB_KUBECONFIG_SECRET);
     if settings.network_policies == NetworkPolicies::Kept {
-        let bootstrap = operator.bootstrap.get(&settings.agent_namespace, BOOTSTRAP_KUBECONFIG_SECRET);
-        settings.api_ports = [&credential, &bootstrap].into_iter().flatten().filter_map(port).collect();
+        let bootstrap = operator
+            .bootstrap
+            .get(&settings.agent_namespace, BOOTSTRAP_KUBECONFIG_SECRET);
+        settings.api_ports = [&credential, &bootstrap]
+            .into_iter()
+            .flatten()
+            .filter_map(port)
+            .collect();
     }
     let former_namespaces = former_namespaces(operator, &settings);
     let found = match current(operator, &settings, &former_namespaces, reached.as_ref()).await {

@@ -86,10 +86,9 @@ impl ClusterManagers {
         let (options, facts) = (self.options.clone(), seen.facts.clone());
         let hub = Hub::of(&manager, &options, &facts);
         seen.pods = self.sources.pods.list_in(&hub.namespace);
-        let is_settled = manager
-            .status
-            .as_ref()
-            .is_some_and(|it| ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING));
+        let is_settled = manager.status.as_ref().is_some_and(|it| {
+            ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING)
+        });
         let mut targets = match manager.metadata.deletion_timestamp {
             Some(_) => removal::targets(&hub),
             None => install::targets(&hub, &seen.sources, is_settled),
@@ -111,7 +110,9 @@ impl ClusterManagers {
                 seen.obstacle = Some(("HubUnreachable", message));
                 seen.way = None;
                 seen.apis.hub = None;
-                let here = removal::targets(&hub).into_iter().filter(|it| it.site == Site::Management);
+                let here = removal::targets(&hub)
+                    .into_iter()
+                    .filter(|it| it.site == Site::Management);
                 seen.current = look(&seen.apis, here).await?;
             }
             Err(error) => return Err(error.into()),
@@ -240,8 +241,15 @@ async fn holders(seen: &Seen) -> Vec<String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let spec = &crd["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
-    let version = versions.filter(|it| it["storage"] == true).map(|it| text(&it["name"])).next();
-    let (group, version, kind) = (text(&spec["group"]), version.unwrap_or_default(), text(&spec["names"]["kind"]));
+    let version = versions
+        .filter(|it| it["storage"] == true)
+        .map(|it| text(&it["name"]))
+        .next();
+    let (group, version, kind) = (
+        text(&spec["group"]),
+        version.unwrap_or_default(),
+        text(&spec["names"]["kind"]),
+    );
     let resource = ApiResource {
         api_version: format!("{group}/{version}"),
         plural: text(&spec["names"]["plural"]),
