@@ -51,6 +51,16 @@ impl Running {
         }
     }
 
+    /// Waits until it has ended by itself, and stops it after a while.
+    pub async fn finished_within(self, patience: std::time::Duration) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            stop.cancel();
+        });
+        self.finished().await;
+    }
+
     /// Stops it, as SIGTERM does.
     pub async fn stop(self) {
         self.stop.cancel();
