@@ -353,7 +353,7 @@ pub const UPSTREAM_KLUSTERLET: &[Right] = &[
 const LEADING: Right = Right::new(
     LEASES,
     "leases",
-    "create get update",
+    "create get list update watch",
     "Which of several operators works.",
 );
 /// Who asks for `/metrics`, and whether they may.

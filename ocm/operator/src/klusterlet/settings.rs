@@ -183,6 +183,18 @@ pub fn is_hosted(klusterlet: &Klusterlet) -> bool {
     mode(klusterlet).is_some_and(|it| it.place == Place::Hosting)
 }
 
+/// Where an agent was put, if it was put anywhere: what its mode said then.
+pub fn installed_at(klusterlet: &Klusterlet) -> Option<Place> {
+    let generations = klusterlet.status.iter().flat_map(|it| &it.generations);
+    let namespaces: Vec<&str> = generations.map(|it| it.namespace.as_str()).collect();
+    if klusterlet.finalizers().iter().any(|it| it == names::HOSTED_FINALIZER) {
+        return Some(Place::Hosting);
+    }
+    namespaces
+        .contains(&klusterlet_namespace(klusterlet))
+        .then_some(Place::Managed)
+}
+
 /// The namespace on the managed cluster.
 pub fn klusterlet_namespace(klusterlet: &Klusterlet) -> &str {
     match klusterlet.spec.namespace.as_str() {
@@ -206,6 +218,15 @@ pub fn refusals(klusterlet: &Klusterlet) -> Vec<String> {
     if mode(klusterlet).is_none() {
         all.push(format!(
             "spec.deployOption.mode {:?} is unknown: choose Default, Singleton, Hosted or SingletonHosted",
+            spec.deploy_option.mode
+        ));
+    }
+    if let (Some(mode), Some(place)) = (mode(klusterlet), installed_at(klusterlet))
+        && mode.place != place
+    {
+        all.push(format!(
+            "spec.deployOption.mode {:?} would move the agent to another cluster than it is on: delete the Klusterlet, and \
+             create it anew with this mode",
             spec.deploy_option.mode
         ));
     }

@@ -240,6 +240,27 @@ fn what_cannot_be_done_is_refused_with_field_and_fix() {
 }
 
 #[test]
+fn an_agent_does_not_change_its_cluster() {
+    let mut hosted = klusterlet(&json!({"deployOption": {"mode": "Singleton"}}));
+    hosted.metadata.finalizers = Some(vec![super::names::HOSTED_FINALIZER.to_owned()]);
+    assert_eq!(settings::installed_at(&hosted), Some(Place::Hosting));
+    assert!(
+        settings::refusals(&hosted)[0].contains("another cluster"),
+        "it was hosted"
+    );
+    let mut managed = klusterlet(&json!({"deployOption": {"mode": "Hosted"}}));
+    let made = json!({"generations": [{"namespace": "open-cluster-management-agent"}]});
+    managed.status = serde_json::from_value(made).unwrap();
+    assert_eq!(settings::installed_at(&managed), Some(Place::Managed));
+    assert!(
+        settings::refusals(&managed)[0].contains("another cluster"),
+        "it was not"
+    );
+    managed.spec.deploy_option.mode = "Singleton".to_owned();
+    assert!(settings::refusals(&managed).is_empty());
+}
+
+#[test]
 fn roles_say_no_less_than_what_agents_need() {
     let made = rbac::managed(&settings_of(&json!({})), false);
     let rules = |name: &str| {

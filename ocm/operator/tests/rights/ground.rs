@@ -213,7 +213,7 @@ async fn run_pods(client: Client, stop: CancellationToken) {
 }
 
 async fn run(client: &Client, deployment: &Deployment) {
-    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
     let status = json!({
         "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
         "availableReplicas": replicas, "updatedReplicas": replicas,

@@ -3,10 +3,7 @@
 use std::{
     fmt::Debug,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicIsize, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -25,7 +22,8 @@ use ocm_api::operator::Klusterlet;
 use ocm_reconcile::install;
 use operator::{Layout, klusterlet};
 use serde_json::{Value, json};
-use testkit::{Asked, Site, site, wait};
+use testkit::{Ask, Asked, Site, site, wait};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
 
@@ -40,7 +38,7 @@ pub struct Ground {
     pub hub: Site,
     layout: Layout,
     asked: Asked,
-    left: Arc<AtomicIsize>,
+    left: Arc<watch::Sender<isize>>,
     stop: CancellationToken,
 }
 
@@ -53,8 +51,12 @@ impl Ground {
     /// An operator that is stopped after so many writes.
     pub async fn start_with(layout: Layout, writes: Option<isize>) -> Self {
         let (site, hub) = (Site::start().await.unwrap(), Site::start().await.unwrap());
-        install::install_crds(&site.client(), ocm_api::crds::operator()).await.unwrap();
-        install::install_crds(&hub.client(), ocm_api::crds::hub()).await.unwrap();
+        install::install_crds(&site.client(), ocm_api::crds::operator())
+            .await
+            .unwrap();
+        install::install_crds(&hub.client(), ocm_api::crds::hub())
+            .await
+            .unwrap();
         for namespace in ["open-cluster-management", AGENT] {
             let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}");
             site.apply(&namespace).await;
@@ -64,7 +66,7 @@ impl Ground {
             hub,
             layout,
             asked: Asked::default(),
-            left: Arc::default(),
+            left: Arc::new(watch::Sender::new(0)),
             stop: CancellationToken::new(),
         };
         ground.restart(writes).await
@@ -74,7 +76,7 @@ impl Ground {
     pub async fn restart(mut self, writes: Option<isize>) -> Self {
         self.stop.cancel();
         self.stop = CancellationToken::new();
-        self.left = Arc::new(AtomicIsize::new(writes.unwrap_or(isize::MAX)));
+        self.left = Arc::new(watch::Sender::new(writes.unwrap_or(isize::MAX)));
         let account = ("open-cluster-management", "klusterlet");
         let rules = site::rules(klusterlet::RIGHTS);
         let user = self.site.user_with(account, "klusterlet", &rules).await;
@@ -146,7 +148,8 @@ impl Ground {
 
     /// Puts the Secret to join with there.
     pub async fn bootstrap(&self, kubeconfig: &str) {
-        self.secret(AGENT, "bootstrap-hub-kubeconfig", json!({"kubeconfig": kubeconfig})).await;
+        self.secret(AGENT, "bootstrap-hub-kubeconfig", json!({"kubeconfig": kubeconfig}))
+            .await;
     }
 
     /// Puts the agent's credential there.
@@ -159,7 +162,8 @@ impl Ground {
     pub async fn external(&self, kubeconfig: &str) {
         let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.site.client());
         wait::until(&namespaces, "k", "is made", |it| it.is_some()).await;
-        self.secret("k", "external-managed-kubeconfig", json!({"kubeconfig": kubeconfig})).await;
+        self.secret("k", "external-managed-kubeconfig", json!({"kubeconfig": kubeconfig}))
+            .await;
     }
 
     /// A record of what an agent has applied.
@@ -182,21 +186,34 @@ impl Ground {
                 "readyReplicas": replicas, "availableReplicas": replicas,
             }});
             let params = PatchParams::default();
-            api.patch_status(&it.name_any(), &params, &Patch::Merge(status)).await.unwrap();
+            api.patch_status(&it.name_any(), &params, &Patch::Merge(status))
+                .await
+                .unwrap();
         }
     }
 
-    /// Waits until the operator may write no more, or has nothing more to write.
-    pub async fn stopped_writing(&self) {
-        let mut before = isize::MAX;
-        for _ in 0..100 {
-            let left = self.left.load(Ordering::SeqCst);
-            if left <= 0 || left == before {
-                return;
-            }
-            before = left;
-            tokio::time::sleep(Duration::from_millis(300)).await;
+    /// Waits until the operator may write no more, or the Klusterlet is as it should be in the end.
+    pub async fn stopped(&self, in_the_end: impl Fn(Option<&Klusterlet>) -> bool) {
+        let api: Api<Klusterlet> = Api::all(self.site.client());
+        let mut left = self.left.subscribe();
+        tokio::select! {
+            stopped = left.wait_for(|it| *it <= 0) => drop(stopped.unwrap()),
+            _ = wait::until(&api, "k", "the end", in_the_end) => {}
         }
+    }
+
+    /// The rights that it made no use of, but for these verbs and for leader election, which the program does.
+    pub fn unused(&self, silent: &[&str]) -> Vec<String> {
+        let asked = self.asked.heard().asked;
+        let words = |it: &'static str| it.split_whitespace();
+        let rights = klusterlet::RIGHTS.iter().filter(|it| it.resources != "leases");
+        let all = rights.flat_map(|it| {
+            let pairs = words(it.resources).flat_map(|resource| words(it.verbs).map(move |verb| (resource, verb)));
+            pairs.map(|(resource, verb)| Ask::new(it.group, resource, verb))
+        });
+        all.filter(|it| !silent.contains(&it.verb.as_str()) && !asked.contains(it))
+            .map(|it| it.to_string())
+            .collect()
     }
 
     /// It had all rights that it asked for.
@@ -229,13 +246,15 @@ pub async fn patch<K>(api: &Api<K>, name: &str, patch: Value)
 where
     K: kube::Resource + Clone + serde::de::DeserializeOwned + Debug,
 {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
 }
 
 /// A client whose writes fail when it has written enough.
 #[derive(Clone)]
 struct Limited {
-    left: Arc<AtomicIsize>,
+    left: Arc<watch::Sender<isize>>,
     client: Client,
 }
 
@@ -250,7 +269,14 @@ impl Service<Request<Body>> for Limited {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let writes = ![Method::GET, Method::HEAD].contains(request.method());
-        if writes && self.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+        let mut left = isize::MAX;
+        if writes {
+            self.left.send_modify(|it| {
+                left = *it;
+                *it -= 1;
+            });
+        }
+        if left <= 0 {
             return Box::pin(async { Err("the operator was stopped".into()) });
         }
         let client = self.client.clone();

@@ -22,20 +22,32 @@ async fn a_klusterlet_is_installed_joins_and_is_available() {
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     ground
-        .says("HubConnectionDegraded", "True", "BootstrapSecretMissing,HubKubeConfigSecretMissing")
+        .says(
+            "HubConnectionDegraded",
+            "True",
+            "BootstrapSecretMissing,HubKubeConfigSecretMissing",
+        )
         .await;
     let deployments: Api<Deployment> = Api::namespaced(ground.site.client(), AGENT);
     let work = |replicas: i32| move |it: Option<&Deployment>| it.is_some_and(|it| it.spec.replicas == Some(replicas));
     wait::until(&deployments, "k-work-agent", "waits", work(0)).await;
-    ground.says("WorkDesiredDegraded", "False", "DeploymentsFunctional").await;
+    ground
+        .says("WorkDesiredDegraded", "False", "DeploymentsFunctional")
+        .await;
     ground.says("Available", "False", "NoAvailablePods").await;
 
     ground.bootstrap(&ground.hub_kubeconfig("admin", true)).await;
     ground
-        .says("HubConnectionDegraded", "True", "BootstrapSecretFunctional,HubKubeConfigSecretMissing")
+        .says(
+            "HubConnectionDegraded",
+            "True",
+            "BootstrapSecretFunctional,HubKubeConfigSecretMissing",
+        )
         .await;
     ground.credential(&ground.hub_kubeconfig("admin", true)).await;
-    ground.says("HubConnectionDegraded", "False", "HubConnectionFunctional").await;
+    ground
+        .says("HubConnectionDegraded", "False", "HubConnectionFunctional")
+        .await;
     wait::until(&deployments, "k-work-agent", "works", work(1)).await;
     ground.make_ready(AGENT).await;
     ground.says("Available", "True", "KlusterletAvailable").await;
@@ -52,8 +64,8 @@ async fn each_bad_bootstrap_secret_has_its_reason() {
     let ground = Ground::start(Layout::Compact).await;
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     let good = ground.hub_kubeconfig("admin", true);
-    let token = good.split_once("users:").unwrap().0.to_owned()
-        + "users: [{name: admin, user: {token: an-expired-one}}]\ncurrent-context: hub\n";
+    let token =
+        good.split_once("users:").unwrap().0.to_owned() + "users: [{name: admin, user: {token: an-expired-one}}]\n";
     let nowhere = good.replace(&format!("127.0.0.1:{}", ground.hub.address.port()), "127.0.0.1:1");
     let exec = good.split_once("users:").unwrap().0.to_owned()
         + "users: [{name: admin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch}}}]\n";
@@ -77,7 +89,9 @@ async fn what_cannot_be_done_is_told_and_changes_nothing() {
     let ground = Ground::start(Layout::Upstream).await;
     ground.klusterlet(json!({"clusterName": "cluster1"})).await;
     ground.says("Applied", "True", "KlusterletApplied").await;
-    ground.klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Nonsense"}})).await;
+    ground
+        .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Nonsense"}}))
+        .await;
     ground.says("Applied", "False", "KlusterletApplyFailed").await;
     let message = condition(&ground.now().await, "Applied").unwrap().message;
     assert!(message.contains("spec.deployOption.mode"), "{message}");
@@ -97,7 +111,9 @@ async fn another_mode_leaves_no_gap() {
         .await;
     let deployments: Api<Deployment> = Api::namespaced(ground.site.client(), AGENT);
     wait::until(&deployments, "k-agent", "is made", |it| it.is_some()).await;
-    ground.says("RegistrationDesiredDegraded", "True", "UnavailablePods").await;
+    ground
+        .says("RegistrationDesiredDegraded", "True", "UnavailablePods")
+        .await;
     assert!(deployments.get_opt("k-registration-agent").await.unwrap().is_some());
     ground.make_ready(AGENT).await;
     wait::gone(&deployments, "k-registration-agent").await;
@@ -115,7 +131,10 @@ async fn what_somebody_deletes_comes_back() {
     let name = "open-cluster-management:k-work:agent";
     let uid = bindings.get(name).await.unwrap().uid();
     bindings.delete(name, &DeleteParams::default()).await.unwrap();
-    wait::until(&bindings, name, "is made anew", |it| it.is_some_and(|it| it.uid() != uid)).await;
+    wait::until(&bindings, name, "is made anew", |it| {
+        it.is_some_and(|it| it.uid() != uid)
+    })
+    .await;
     ground.refused_nothing();
 }
 
@@ -142,14 +161,16 @@ async fn an_operator_that_is_stopped_in_any_phase_finishes_later() {
     for writes in [1, 2, 3, 5, 8, 13, 21, 30] {
         let ground = Ground::start_with(Layout::Upstream, Some(writes)).await;
         ground.klusterlet(json!({"clusterName": "cluster1"})).await;
-        ground.stopped_writing().await;
+        ground
+            .stopped(|it| it.is_some_and(|it| condition(it, "Applied").is_some_and(|it| it.status == "True")))
+            .await;
         let ground = ground.restart(None).await;
         ground.says("Applied", "True", "KlusterletApplied").await;
         ground.work(&ground.now().await.uid().unwrap()).await;
         let ground = ground.restart(Some(writes)).await;
         let klusterlets: Api<Klusterlet> = Api::all(ground.site.client());
         klusterlets.delete("k", &DeleteParams::default()).await.unwrap();
-        ground.stopped_writing().await;
+        ground.stopped(|it| it.is_none()).await;
         let ground = ground.restart(None).await;
         wait::gone(&klusterlets, "k").await;
         let namespaces: Api<Namespace> = Api::all(ground.site.client());
@@ -165,7 +186,9 @@ async fn an_agent_for_another_cluster_has_its_own_kubeconfigs() {
         .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "Hosted"}}))
         .await;
     ground.says("ReadyToApply", "False", "KlusterletPrepareFailed").await;
-    ground.external(&managed.kubeconfig("admin", &["system:masters"]).unwrap()).await;
+    ground
+        .external(&managed.kubeconfig("admin", &["system:masters"]).unwrap())
+        .await;
     ground.says("ReadyToApply", "True", "KlusterletPrepared").await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     let secrets: Api<Secret> = Api::namespaced(ground.site.client(), "k");
@@ -199,7 +222,9 @@ async fn a_cluster_that_is_gone_hinders_no_removal() {
     ground
         .klusterlet(json!({"clusterName": "cluster1", "deployOption": {"mode": "SingletonHosted"}}))
         .await;
-    ground.external(&managed.kubeconfig("admin", &["system:masters"]).unwrap()).await;
+    ground
+        .external(&managed.kubeconfig("admin", &["system:masters"]).unwrap())
+        .await;
     ground.says("Applied", "True", "KlusterletApplied").await;
     managed.stop().await;
     let klusterlets: Api<Klusterlet> = Api::all(ground.site.client());
@@ -209,7 +234,12 @@ async fn a_cluster_that_is_gone_hinders_no_removal() {
         it.is_some_and(|it| it.annotations().contains_key(since))
     })
     .await;
-    patch(&klusterlets, "k", json!({"metadata": {"annotations": {since: "2020-01-01T00:00:00Z"}}})).await;
+    patch(
+        &klusterlets,
+        "k",
+        json!({"metadata": {"annotations": {since: "2020-01-01T00:00:00Z"}}}),
+    )
+    .await;
     wait::gone(&klusterlets, "k").await;
     ground.refused_nothing();
 }
@@ -234,5 +264,88 @@ async fn namespaces_of_add_ons_get_pull_secret_and_tls_profile() {
     let here: Api<ConfigMap> = Api::namespaced(ground.site.client(), "open-cluster-management");
     here.delete("ocm-tls-profile", &DeleteParams::default()).await.unwrap();
     wait::gone(&profiles, "ocm-tls-profile").await;
+    ground.refused_nothing();
+}
+
+/// What an agent has found on its cluster, other than it has to be.
+const DIFFERENT: &str = "
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: k-work-sa, namespace: open-cluster-management-agent}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: 'open-cluster-management:k-work:agent'}, rules: []}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: 'open-cluster-management:management:k-work:agent', namespace: open-cluster-management-agent}, rules: []}
+---
+{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: klusterlet, namespace: open-cluster-management-agent}, spec: {podSelector: {}}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: drover-agent, namespace: open-cluster-management-agent}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hello, labels: {addon.open-cluster-management.io/namespace: 'true'}}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: open-cluster-management-image-pull-credentials, namespace: open-cluster-management}, data: {a: YQ==}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: ocm-tls-profile, namespace: open-cluster-management}, data: {minTLSVersion: VersionTLS13}}
+";
+
+/// Verbs that are no requests: a role with more rights than one has oneself is asked for with them.
+const SILENT: [&str; 2] = ["bind", "escalate"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_makes_use_of_every_right() {
+    let ground = Ground::start(Layout::Upstream).await;
+    ground.site.apply(DIFFERENT).await;
+    let with = |mode: &str, policies: &str| {
+        json!({
+            "clusterName": "cluster1", "deployOption": {"mode": mode},
+            "registrationConfiguration": {"featureGates": [{"feature": "NetworkPolicies", "mode": policies}]},
+        })
+    };
+    ground.klusterlet(with("Default", "Enable")).await;
+    ground.says("Applied", "True", "KlusterletApplied").await;
+    ground.credential(&ground.hub_kubeconfig("admin", true)).await;
+    ground
+        .says("HubConnectionDegraded", "False", "HubConnectionFunctional")
+        .await;
+    let deployments: Api<Deployment> = Api::namespaced(ground.site.client(), AGENT);
+    wait::until(&deployments, "k-work-agent", "works", |it| {
+        it.is_some_and(|it| it.spec.replicas == Some(1))
+    })
+    .await;
+    ground.make_ready(AGENT).await;
+    ground.klusterlet(with("Singleton", "Disable")).await;
+    wait::until(&deployments, "k-agent", "is made", |it| it.is_some()).await;
+    ground.make_ready(AGENT).await;
+    wait::gone(&deployments, "k-work-agent").await;
+    let sources: Api<Secret> = Api::namespaced(ground.site.client(), "open-cluster-management");
+    let pull = "open-cluster-management-image-pull-credentials";
+    patch(&sources, pull, json!({"data": {"a": "Yg=="}})).await;
+    let copies: Api<Secret> = Api::namespaced(ground.site.client(), "hello");
+    let is_new = |it: Option<&Secret>| it.is_some_and(|it| it.data.as_ref().is_some_and(|it| it["a"].0 == b"b"));
+    wait::until(&copies, pull, "follows", is_new).await;
+    let profiles: Api<ConfigMap> = Api::namespaced(ground.site.client(), "open-cluster-management");
+    patch(
+        &profiles,
+        "ocm-tls-profile",
+        json!({"data": {"minTLSVersion": "VersionTLS12"}}),
+    )
+    .await;
+    let copies: Api<ConfigMap> = Api::namespaced(ground.site.client(), "hello");
+    let is_new = |it: Option<&ConfigMap>| {
+        it.is_some_and(|it| it.data.as_ref().is_some_and(|it| it["minTLSVersion"] == "VersionTLS12"))
+    };
+    wait::until(&copies, "ocm-tls-profile", "follows", is_new).await;
+    profiles
+        .delete("ocm-tls-profile", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait::gone(&copies, "ocm-tls-profile").await;
+    ground.work(&ground.now().await.uid().unwrap()).await;
+    ground.delete().await;
+    let namespaces: Api<Namespace> = Api::all(ground.site.client());
+    wait::gone(&namespaces, AGENT).await;
+    // The CRDs that were left behind are taken over again.
+    ground.klusterlet(with("Default", "Disable")).await;
+    ground.says("Applied", "True", "KlusterletApplied").await;
+    let unused = ground.unused(&SILENT);
+    assert!(unused.is_empty(), "rights that nobody needs: {unused:?}");
     ground.refused_nothing();
 }
