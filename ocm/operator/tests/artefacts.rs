@@ -104,6 +104,18 @@ fn kustomize_bases_hold_the_objects_of_the_charts() {
 }
 
 #[test]
+fn a_sample_has_what_clusters_join_with() {
+    let folder = root().join("deploy/cluster-manager/config/samples/bootstrap");
+    let chart = render("cluster-manager", json!({"createBootstrapSA": true}));
+    let without = render("cluster-manager", json!({}));
+    let names = |it: &Value| (it["kind"].clone(), it["metadata"]["name"].clone());
+    let known: Vec<_> = without.iter().map(names).collect();
+    let added: Vec<Value> = chart.into_iter().filter(|it| !known.contains(&names(it))).collect();
+    assert_eq!(added.len(), 3);
+    assert_eq!(sorted(resources(&folder)), sorted(added));
+}
+
+#[test]
 fn a_bundle_installs_what_the_chart_installs() {
     for name in OPERATORS {
         let chart = render(name, json!({}));
