@@ -158,7 +158,7 @@ pub async fn init(line: &Line<'_>) -> Result<()> {
     charts::keep(&all, line.file("output-file").as_deref())?;
     if line.is_dry_run() {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
-        output::print(&documents.join("---\n"))?;
+        return output::print(&documents.join("---\n"));
     }
     let mut tell = |step: hub::Step| match step {
         _ if !options.wait => Ok(()),
@@ -332,7 +332,9 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
             hub_check = hub_check.warning("no ca detected, creating hub kubeconfig without ca");
         }
         if let Some(remark) = remark {
-            hub_check = hub_check.warning(remark);
+            // Its second half names a flag of drover's.
+            let found = remark.split(';').next().unwrap_or_default();
+            hub_check = hub_check.warning(format!("{found}; --ca-file names the one to trust"));
         }
         let made = Kubeconfig::from_yaml(&invitation.kubeconfig()?)?;
         if let Err(error) = is_hub(&made).await {
@@ -411,11 +413,11 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
         cluster::Step::KlusterletAvailable => output::say("Klusterlet is now available."),
         cluster::Step::ClusterCreated => output::say("Managed cluster is created."),
     };
-    cluster::join(&cluster, &options, &prepared, &mut tell).await?;
     if line.is_dry_run() {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
         return output::print(&documents.join("---\n"));
     }
+    cluster::join(&cluster, &options, &prepared, &mut tell).await?;
     output::print(&format!(
         "Please log onto the hub cluster and run the following command:\n\n    {} accept --clusters {name}\n\n\
          This is not needed when the ManagedClusterAutoApproval feature is enabled\n",
