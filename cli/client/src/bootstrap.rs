@@ -200,7 +200,9 @@ fn unverified(server: &str, token: Option<&str>) -> Result<Client> {
 /// answers, and the answer is believed. No CA is one that every machine knows.
 pub async fn discover_ca_with_token(server: &str, token: &str) -> Result<(Option<String>, Option<String>)> {
     let maps: Api<ConfigMap> = Api::namespaced(unverified(server, Some(token))?, PUBLIC);
-    let remark = Some(format!("the token was sent to {server} before its certificate could be checked; --ca-file avoids it"));
+    let remark = Some(format!(
+        "the token was sent to {server} before its certificate could be checked; --ca-file avoids it"
+    ));
     let failed = |error: &kube::Error| {
         let cause = Cause::of(error).sentence(server, "--hub-apiserver");
         anyhow!("could not ask the hub for its CA: {cause}")

@@ -24,6 +24,7 @@ pub mod nodes;
 mod parties;
 mod placement_page;
 pub mod ports;
+mod shown;
 mod welcome;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -52,6 +53,7 @@ use crate::{
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     ports::Ports,
+    shown::{AgentFacts, ClusterManagers, HubFacts, Klusterlets},
 };
 
 /// The name of the hub beside the clusters' names: of its directory, its kubeconfig and its context.
@@ -111,6 +113,15 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         ..hub::Options::default()
     };
     feature_gates::apply(&wanted.gates, &mut options);
+    let mut facts = HubFacts {
+        gates: wanted
+            .gates
+            .iter()
+            .map(|it| (it.name().to_owned(), it.is_on()))
+            .collect(),
+        auto_approved_users: options.registration.auto_approved_csr_users.clone(),
+        crds: Vec::new(),
+    };
     let rules = admission::HubAdmission::new(&options);
     let settings = Settings {
         admission: rules.plugins(),
@@ -123,6 +134,7 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
     let client = hub.client("system:open-cluster-management:hub");
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
+    facts.crds = served_crds(&hub);
     placement_page::show(&hub);
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
     install(&client, &info)
@@ -157,13 +169,25 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
                 external_ca_bundle: Some(cluster.ca().as_bytes().to_vec()),
                 ..AgentOptions::new(bootstrap, cluster.client("system:open-cluster-management:agent"))
             };
+            let agent_facts = AgentFacts {
+                cluster_name: name.clone(),
+                server_url: cluster.url().to_owned(),
+                server_ca: cluster.ca().to_owned(),
+                sessions: options.sessions.subscribe(),
+            };
             let agent = agent::start(options, speakers.child_token()).await;
             let agent = agent.with_context(|| format!("could not start the agent of {name}"))?;
-            arrive(name, step, controllers, since, progress).await?;
+            let of_operator = cluster.client("system:open-cluster-management:operator");
+            tokio::try_join!(
+                Klusterlets::start(of_operator, agent_facts, speakers.child_token()),
+                arrive(name, step, controllers, since, progress),
+            )?;
             anyhow::Ok(((cluster, agent), node))
         }
     });
-    let (clusters, others): (Vec<_>, Vec<_>) = try_join_all(clusters).await?.into_iter().unzip();
+    let shown = ClusterManagers::start(&controllers.caches, client.clone(), facts, speakers.child_token());
+    let (clusters, ()) = tokio::try_join!(try_join_all(clusters), shown)?;
+    let (clusters, others): (Vec<_>, Vec<_>) = clusters.into_iter().unzip();
     add_ons::put(&client, &wanted.add_ons, &names, progress).await?;
     Ok(Fleet {
         hub,
@@ -174,6 +198,15 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         _data: data,
         ephemeral: wanted.ephemeral,
     })
+}
+
+/// The names of the CRDs that make the API a hub.
+fn served_crds(hub: &Embedded) -> Vec<String> {
+    let (crds, _) = hub.store().list("customresourcedefinitions.apiextensions.k8s.io", "");
+    let names = crds
+        .iter()
+        .filter_map(|it| it.value()["metadata"]["name"].as_str().map(str::to_owned));
+    names.filter(|it| it.ends_with(".open-cluster-management.io")).collect()
 }
 
 /// A cluster that was deleted from the hub has a certificate that opens nothing any more; without it, it joins anew.

@@ -96,7 +96,10 @@ impl Accept<'_> {
             let mut waiting = Vec::new();
             for mut it in open {
                 if it.is_new {
-                    tell(Event::Line(format!("Starting approve csrs for the cluster {}", it.cluster)))?;
+                    tell(Event::Line(format!(
+                        "Starting approve csrs for the cluster {}",
+                        it.cluster
+                    )))?;
                     it.is_new = false;
                 }
                 match self.look(&mut it, tell).await {
@@ -111,7 +114,12 @@ impl Accept<'_> {
             }
             if tokio::time::Instant::now() + LOOK_AGAIN >= deadline {
                 let late = waiting.drain(..).map(|(_, why)| why);
-                wrong.extend(late.map(|why| format!("{why}, {} s after being asked to wait for it", options.timeout.as_secs())));
+                wrong.extend(late.map(|why| {
+                    format!(
+                        "{why}, {} s after being asked to wait for it",
+                        options.timeout.as_secs()
+                    )
+                }));
             }
             if waiting.is_empty() {
                 break;
@@ -191,7 +199,9 @@ impl Accept<'_> {
             };
             if !options.dry_run {
                 let approval = csr::approval(csr, "DroverApprove", "This CSR was approved by drover accept.");
-                let done = csrs.patch_approval(name, &PatchParams::default(), &Patch::Merge(approval)).await;
+                let done = csrs
+                    .patch_approval(name, &PatchParams::default(), &Patch::Merge(approval))
+                    .await;
                 done.map_err(|error| hub.explain(&format!("could not approve CSR {name}"), &error))?;
             }
             tell(Event::Line(format!("CSR {name} approved{note}")))?;

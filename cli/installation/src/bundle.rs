@@ -91,7 +91,12 @@ mod tests {
         let made = bundle("1.2.0", Some(&path)).unwrap();
         assert_eq!((made.ocm.as_str(), made.policy_addon.as_str()), ("mine", "v0.18.0"));
         std::fs::write(&path, r#"{"ocm": 1}"#).unwrap();
-        assert!(bundle("1.2.0", Some(&path)).unwrap_err().to_string().starts_with("ocm in "));
+        assert!(
+            bundle("1.2.0", Some(&path))
+                .unwrap_err()
+                .to_string()
+                .starts_with("ocm in ")
+        );
         std::fs::write(&path, "[]").unwrap();
         assert!(bundle("1.2.0", Some(&path)).is_err());
     }

@@ -23,8 +23,7 @@ use operator::charts;
 use serde_json::{Value, json};
 
 use crate::{
-    Line, Mode,
-    former,
+    Line, Mode, former,
     gates::{self, Gate},
     images::Images,
     manifests::{self, Manifests},
@@ -359,7 +358,8 @@ pub async fn join(
         }
         return Ok(());
     }
-    made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line))).await?;
+    made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line)))
+        .await?;
     tell(Step::CrdRegistered)?;
     for object in &made.objects {
         for line in crate::apply(cluster, std::slice::from_ref(object), Mode::Write).await? {
@@ -528,19 +528,31 @@ mod tests {
         let made = options.manifests(&there).unwrap();
         let spec = &made.objects.last().unwrap()["spec"];
         assert_eq!(spec["deployOption"]["mode"], "Default");
-        assert_eq!((spec["clusterName"].as_str(), spec["namespace"].as_str()), (Some("edge"), Some(namespaces::AGENT)));
+        assert_eq!(
+            (spec["clusterName"].as_str(), spec["namespace"].as_str()),
+            (Some("edge"), Some(namespaces::AGENT))
+        );
         assert_eq!(spec["externalServerURLs"], json!([{"url": "https://here:1"}]));
         let registration = &spec["registrationConfiguration"];
         assert_eq!(registration["clientCertExpirationSeconds"], CLIENT_CERT_SECONDS);
-        assert_eq!(registration["clusterAnnotations"], json!({"agent.open-cluster-management.io/a": "b"}));
+        assert_eq!(
+            registration["clusterAnnotations"],
+            json!({"agent.open-cluster-management.io/a": "b"})
+        );
         assert_eq!(
             registration["addOnKubeClientRegistrationDriver"],
             json!({"authType": "token", "token": {"expirationSeconds": 3600}})
         );
         let gates = registration["featureGates"].as_array().unwrap();
-        assert!(gates.contains(&json!({"feature": "ClusterClaim", "mode": "Disable"})), "{gates:?}");
+        assert!(
+            gates.contains(&json!({"feature": "ClusterClaim", "mode": "Disable"})),
+            "{gates:?}"
+        );
         assert_eq!(named(&made, "Deployment").len(), 1);
-        let names: Vec<&str> = named(&made, "Namespace").iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+        let names: Vec<&str> = named(&made, "Namespace")
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str())
+            .collect();
         assert_eq!(names, [namespaces::OPERATOR, namespaces::AGENT]);
     }
 
@@ -566,12 +578,21 @@ mod tests {
         };
         let made = options.manifests(&There::default()).unwrap();
         let name = made.name_of("Klusterlet").unwrap().to_owned();
-        assert!(name.starts_with("klusterlet-hosted-") && name.len() == "klusterlet-hosted-".len() + 6, "{name}");
+        assert!(
+            name.starts_with("klusterlet-hosted-") && name.len() == "klusterlet-hosted-".len() + 6,
+            "{name}"
+        );
         let spec = &made.objects.last().unwrap()["spec"];
         assert_eq!(spec["deployOption"]["mode"], "SingletonHosted");
         assert_eq!(spec["namespace"], format!("open-cluster-management-{name}"));
-        let secrets: Vec<String> = named(&made, "Secret").iter().map(|it| format!("{}/{}", it["metadata"]["namespace"], it["metadata"]["name"]).replace('"', "")).collect();
-        assert!(secrets.contains(&format!("{name}/external-managed-kubeconfig")), "{secrets:?}");
+        let secrets: Vec<String> = named(&made, "Secret")
+            .iter()
+            .map(|it| format!("{}/{}", it["metadata"]["namespace"], it["metadata"]["name"]).replace('"', ""))
+            .collect();
+        assert!(
+            secrets.contains(&format!("{name}/external-managed-kubeconfig")),
+            "{secrets:?}"
+        );
         assert_eq!(named(&made, "Deployment").len(), 1);
         let again = There {
             hosted: Some("klusterlet-hosted-abcdef".into()),
@@ -592,7 +613,10 @@ mod tests {
             };
             let made = options.manifests(&There::default()).unwrap();
             let bindings = named(&made, "ClusterRoleBinding");
-            bindings.iter().filter(|it| it["roleRef"]["name"] == "cluster-admin").count()
+            bindings
+                .iter()
+                .filter(|it| it["roleRef"]["name"] == "cluster-admin")
+                .count()
         };
         assert_eq!((administrators(false), administrators(true)), (0, 1));
     }

@@ -89,9 +89,7 @@ where
     let selected = ListParams::default().labels(&format!("{MANAGED_BY}={DROVER}"));
     let listed = all.list_metadata(&selected).await;
     let listed = listed.map_err(|error| cluster.explain(&format!("could not list the {}", resource.plural), &error))?;
-    let manifest = |it: PartialObjectMeta<K>| {
-        json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": it.name_any()}})
-    };
+    let manifest = |it: PartialObjectMeta<K>| json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": it.name_any()}});
     Ok(listed.items.into_iter().map(manifest).collect())
 }
 
@@ -100,10 +98,7 @@ where
 ///
 /// # Errors
 /// When the API server cannot be asked.
-pub async fn hub_with_all(
-    hub: &ApiServer,
-    purge: bool,
-) -> Result<(Vec<Value>, BTreeMap<&'static str, String>)> {
+pub async fn hub_with_all(hub: &ApiServer, purge: bool) -> Result<(Vec<Value>, BTreeMap<&'static str, String>)> {
     let mut strangers = BTreeMap::new();
     for namespace in [namespaces::OPERATOR, namespaces::HUB] {
         if let Some(stranger) = crate::stranger(hub, namespace).await? {
@@ -123,7 +118,9 @@ pub async fn hub_with_all(
     });
     // Asked in vain they would refuse every write; so they go before the hub does.
     manifests.extend(webhooks(hub).await?);
-    let public = hub::bootstrap::cluster_info("").into_iter().map(Installed::into_manifest);
+    let public = hub::bootstrap::cluster_info("")
+        .into_iter()
+        .map(Installed::into_manifest);
     manifests.extend(crate::ours(hub, public.collect()).await?);
     manifests.extend(held(hub).await?);
     if purge {
@@ -170,8 +167,14 @@ impl Others {
     /// # Errors
     /// When the API server cannot be asked.
     pub async fn than(cluster: &ApiServer, namespace: &str) -> Result<Self> {
-        let elsewhere = agents(cluster).await?.into_iter().filter_map(|it| it.metadata.namespace);
-        let ours = elsewhere.filter(|it| it != namespace).map(|it| format!("{it}/{}", charts::AGENT)).next();
+        let elsewhere = agents(cluster)
+            .await?
+            .into_iter()
+            .filter_map(|it| it.metadata.namespace);
+        let ours = elsewhere
+            .filter(|it| it != namespace)
+            .map(|it| format!("{it}/{}", charts::AGENT))
+            .next();
         let theirs = crate::find(cluster, &crate::UPSTREAM_AGENT).await?;
         Ok(Self {
             is_ours: ours.is_some(),

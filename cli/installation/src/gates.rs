@@ -73,7 +73,10 @@ fn parse(text: &str, components: &[Named]) -> Result<Gate, String> {
         });
     }
     known.sort_unstable();
-    Err(format!("unrecognized feature gate: {name}; there are {}", known.join(", ")))
+    Err(format!(
+        "unrecognized feature gate: {name}; there are {}",
+        known.join(", ")
+    ))
 }
 
 /// The fields `featureGates` of each component, by the component's name among the values.
@@ -91,7 +94,10 @@ pub fn values(components: &[Named], typed: &[Gate]) -> Vec<(&'static str, Vec<Va
         });
         written.collect()
     };
-    components.iter().map(|(name, component)| (*name, of(component))).collect()
+    components
+        .iter()
+        .map(|(name, component)| (*name, of(component)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -109,7 +115,10 @@ mod tests {
                 json!({"feature": "ResourceCleanup", "mode": "Disable"}),
             ]
         );
-        assert_eq!(made[1].1, [json!({"feature": "ManifestWorkReplicaSet", "mode": "Enable"})]);
+        assert_eq!(
+            made[1].1,
+            [json!({"feature": "ManifestWorkReplicaSet", "mode": "Enable"})]
+        );
         assert_eq!(made[3].1, Vec::<Value>::new());
     }
 
@@ -117,14 +126,24 @@ mod tests {
     fn a_gate_of_its_own_wins_over_all_of_its_kind() {
         let gates = ["AllBeta=false", "AllAlpha=true", "ExecutorValidatingCaches=false"];
         let made = values(&CLUSTER, &gates.map(|it| parse_cluster(it).unwrap()));
-        assert!(made[0].1.contains(&json!({"feature": "AddonManagement", "mode": "Disable"})));
-        assert_eq!(made[1].1, [json!({"feature": "RawFeedbackJsonString", "mode": "Enable"})]);
+        assert!(
+            made[0]
+                .1
+                .contains(&json!({"feature": "AddonManagement", "mode": "Disable"}))
+        );
+        assert_eq!(
+            made[1].1,
+            [json!({"feature": "RawFeedbackJsonString", "mode": "Enable"})]
+        );
     }
 
     #[test]
     fn an_unknown_gate_is_refused_with_those_there_are() {
         let error = parse_cluster("DefaultClusterSet=true").unwrap_err();
-        assert!(error.starts_with("unrecognized feature gate: DefaultClusterSet; there are AddonManagement, "), "{error}");
+        assert!(
+            error.starts_with("unrecognized feature gate: DefaultClusterSet; there are AddonManagement, "),
+            "{error}"
+        );
         assert!(parse_hub("ClusterProfile").is_err() && parse_hub("ClusterProfile=maybe").is_err());
     }
 }

@@ -129,7 +129,11 @@ impl InitOptions {
                 _ => bail!("only csr,awsirsa and grpc are valid drivers: {driver:?} is none"),
             }
         }
-        let approves = self.feature_gates.iter().rev().find(|it| it.name == "ManagedClusterAutoApproval");
+        let approves = self
+            .feature_gates
+            .iter()
+            .rev()
+            .find(|it| it.name == "ManagedClusterAutoApproval");
         if !self.auto_approved_csr_identities.is_empty() && !approves.is_some_and(|it| it.on) {
             bail!(
                 "should enable feature gate ManagedClusterAutoApproval before passing list of identities: add \
@@ -156,7 +160,11 @@ impl InitOptions {
             }
         }
         let users = &self.auto_approved_csr_identities;
-        let mut drivers: Vec<Value> = self.registration_drivers.iter().map(|it| json!({"authType": it})).collect();
+        let mut drivers: Vec<Value> = self
+            .registration_drivers
+            .iter()
+            .map(|it| json!({"authType": it}))
+            .collect();
         if !users.is_empty() && drivers.is_empty() {
             drivers.push(json!({"authType": "csr"}));
         }
@@ -182,7 +190,11 @@ impl InitOptions {
         self.values.merge_into(&mut made)?;
         // Without either there would be nothing to join with, whatever a file of values says.
         if made["createBootstrapSA"] != true && made["createBootstrapToken"] != true {
-            let which = if self.use_bootstrap_token { "createBootstrapToken" } else { "createBootstrapSA" };
+            let which = if self.use_bootstrap_token {
+                "createBootstrapToken"
+            } else {
+                "createBootstrapSA"
+            };
             made[which] = true.into();
         }
         Ok(made)
@@ -217,7 +229,8 @@ pub async fn init(
         }
         return Ok(None);
     }
-    made.apply_crds(hub, options.timeout, &mut |line| tell(Step::Applied(line))).await?;
+    made.apply_crds(hub, options.timeout, &mut |line| tell(Step::Applied(line)))
+        .await?;
     tell(Step::CrdRegistered)?;
     for object in public.iter().chain(&made.objects) {
         for line in crate::apply(hub, std::slice::from_ref(object), Mode::Write).await? {
@@ -256,7 +269,8 @@ pub async fn public(hub: &ApiServer, server: Option<&str>) -> Result<Vec<Value>>
     let is_theirs = |it: &ConfigMap| it.labels().get(MANAGED_BY).is_none_or(|it| it != DROVER);
     match hub.ca.as_deref() {
         Some(ca) if !found.as_ref().is_some_and(is_theirs) => {
-            let kubeconfig = public_kubeconfig(server.unwrap_or(&hub.server), ca).context("kube-public/cluster-info")?;
+            let kubeconfig =
+                public_kubeconfig(server.unwrap_or(&hub.server), ca).context("kube-public/cluster-info")?;
             let objects = hub::bootstrap::cluster_info(&kubeconfig);
             Ok(objects.into_iter().map(Installed::into_manifest).collect())
         }
@@ -274,7 +288,13 @@ mod tests {
             auto_approved_csr_identities: vec!["a".into()],
             ..InitOptions::default()
         };
-        assert!(options.check().unwrap_err().to_string().contains("ManagedClusterAutoApproval=true"));
+        assert!(
+            options
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("ManagedClusterAutoApproval=true")
+        );
         options.feature_gates = vec![gates::parse_hub("ManagedClusterAutoApproval=true").unwrap()];
         options.check().unwrap();
         let values = options.chart_values().unwrap();
@@ -286,7 +306,10 @@ mod tests {
 
     #[test]
     fn other_drivers_are_refused_with_a_sentence() {
-        for (driver, says) in [("grpc", "certificate requests only"), ("x", "only csr,awsirsa and grpc are valid drivers")] {
+        for (driver, says) in [
+            ("grpc", "certificate requests only"),
+            ("x", "only csr,awsirsa and grpc are valid drivers"),
+        ] {
             let options = InitOptions {
                 registration_drivers: vec![driver.into()],
                 ..InitOptions::default()
@@ -326,7 +349,10 @@ mod tests {
         assert_eq!(container["args"], json!(["/registration-operator", "hub"]));
         let manager = made.objects.last().unwrap();
         assert_eq!(manager["kind"], "ClusterManager");
-        assert_eq!(manager["spec"]["placementConfiguration"]["featureGates"][0]["mode"], "Enable");
+        assert_eq!(
+            manager["spec"]["placementConfiguration"]["featureGates"][0]["mode"],
+            "Enable"
+        );
         assert_eq!(made.objects[0]["kind"], "Namespace");
     }
 

@@ -55,7 +55,9 @@ impl Images {
         match self {
             Self::Drover(None) => json!({}),
             Self::Drover(Some(image)) => {
-                let overrides = components.iter().map(|it| (format!("{it}Image"), Value::from(image.as_str())));
+                let overrides = components
+                    .iter()
+                    .map(|it| (format!("{it}Image"), Value::from(image.as_str())));
                 json!({"overrides": Value::Object(overrides.collect())})
             }
             Self::Upstream { registry, tag } => json!({"registry": registry, "tag": tag}),
@@ -165,7 +167,10 @@ mod tests {
     #[test]
     fn one_image_stands_for_all_components() {
         let values = Images::Drover(Some("a/b:1".into())).values(&["work", "operator"]);
-        assert_eq!(values, json!({"overrides": {"operatorImage": "a/b:1", "workImage": "a/b:1"}}));
+        assert_eq!(
+            values,
+            json!({"overrides": {"operatorImage": "a/b:1", "workImage": "a/b:1"}})
+        );
     }
 
     #[test]

@@ -57,7 +57,10 @@ pub async fn of_hub(hub: &ApiServer) -> Result<Page> {
 /// When the API server cannot be asked.
 pub async fn of_cluster(cluster: &ApiServer, namespace: Option<&str>) -> Result<Page> {
     let klusterlets = operated::list(cluster, &operated::klusterlets()).await?;
-    let klusterlet = klusterlets.iter().find(|it| it.name_any() == cluster::NAME).or(klusterlets.first());
+    let klusterlet = klusterlets
+        .iter()
+        .find(|it| it.name_any() == cluster::NAME)
+        .or(klusterlets.first());
     let said = klusterlet.and_then(|it| it.data["spec"]["namespace"].as_str());
     let namespace = namespace.or(said).unwrap_or(namespaces::AGENT);
     let conditions = klusterlet.and_then(|it| it.data["status"]["conditions"].as_array().cloned());

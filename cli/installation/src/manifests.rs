@@ -27,8 +27,9 @@ pub struct Manifests {
 impl Manifests {
     /// Of what a chart has made.
     pub fn of(rendered: Vec<Value>) -> Self {
-        let (crds, objects): (Vec<Value>, Vec<Value>) =
-            rendered.into_iter().partition(|it| it["kind"] == "CustomResourceDefinition");
+        let (crds, objects): (Vec<Value>, Vec<Value>) = rendered
+            .into_iter()
+            .partition(|it| it["kind"] == "CustomResourceDefinition");
         let mut objects: Vec<Value> = objects.into_iter().map(plain).collect();
         objects.sort_by_key(|it| match it["kind"].as_str() {
             Some("Namespace") => 0,
@@ -95,7 +96,10 @@ fn plain(mut object: Value) -> Value {
 
 /// What an object is called among all of a cluster.
 pub fn named(it: &Value) -> String {
-    format!("{}/{}/{}", it["kind"], it["metadata"]["namespace"], it["metadata"]["name"])
+    format!(
+        "{}/{}/{}",
+        it["kind"], it["metadata"]["namespace"], it["metadata"]["name"]
+    )
 }
 
 /// The value `images.imageCredentials` of a chart: the Secret to pull images with is always made, as clusteradm does.
@@ -177,7 +181,11 @@ mod tests {
             object("Namespace", "a"),
         ];
         let made = Manifests::of(rendered);
-        let names: Vec<&str> = made.objects.iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+        let names: Vec<&str> = made
+            .objects
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str())
+            .collect();
         assert_eq!(names, ["b", "a", "s", "d", "m"]);
         assert_eq!((made.crds.len(), made.name_of("ClusterManager")), (1, Some("m")));
     }
@@ -199,8 +207,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c");
         std::fs::write(&path, "user:password").unwrap();
-        assert!(image_credentials(Some(&path)).unwrap_err().to_string().contains("no docker config"));
+        assert!(
+            image_credentials(Some(&path))
+                .unwrap_err()
+                .to_string()
+                .contains("no docker config")
+        );
         std::fs::write(&path, r#"{"auths": {}}"#).unwrap();
-        assert_eq!(image_credentials(Some(&path)).unwrap()["dockerConfigJson"], r#"{"auths": {}}"#);
+        assert_eq!(
+            image_credentials(Some(&path)).unwrap()["dockerConfigJson"],
+            r#"{"auths": {}}"#
+        );
     }
 }

@@ -93,7 +93,11 @@ pub async fn delete(
     };
     let line = |what: &'static str| Some(Line::new(kind, name, what));
     let has_finalizers = found.metadata.finalizers.as_ref().is_some_and(|it| !it.is_empty());
-    if has_finalizers && crate::find(cluster, &[(namespaces::OPERATOR, operator)]).await?.is_none() {
+    if has_finalizers
+        && crate::find(cluster, &[(namespaces::OPERATOR, operator)])
+            .await?
+            .is_none()
+    {
         bail!(
             "nobody would clean up after {} {name}: there is no Deployment {}/{operator}; `drover upgrade {}` brings it \
              back, and then this goes on",

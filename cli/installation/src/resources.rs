@@ -70,7 +70,9 @@ impl ResourceFlags {
             bail!("resource type must be ResourceRequirement when resource limits or requests are set");
         }
         for (name, limit) in &limits {
-            let more = requests.get(name).filter(|it| quantity::milli(it) > quantity::milli(limit));
+            let more = requests
+                .get(name)
+                .filter(|it| quantity::milli(it) > quantity::milli(limit));
             if let Some(request) = more {
                 bail!("requests {request} must be less than or equal to limits {limit} (of {name})");
             }
@@ -102,7 +104,10 @@ mod tests {
     #[test]
     fn amounts_bring_the_class_that_they_are_for() {
         assert_eq!(flags(None, &[], &[]).unwrap(), json!({"type": "Default"}));
-        assert_eq!(flags(Some("BestEffort"), &[], &[]).unwrap(), json!({"type": "BestEffort"}));
+        assert_eq!(
+            flags(Some("BestEffort"), &[], &[]).unwrap(),
+            json!({"type": "BestEffort"})
+        );
         assert_eq!(
             flags(None, &["cpu=1000m", "memory=1Gi"], &["cpu=500m"]).unwrap(),
             json!({"type": "ResourceRequirement", "resourceRequirements": {
@@ -116,7 +121,10 @@ mod tests {
         assert!(flags(Some("ResourceRequirement"), &[], &[]).is_err());
         assert!(flags(Some("Default"), &["cpu=1"], &[]).is_err());
         let error = flags(None, &["cpu=1"], &["cpu=1500m"]).unwrap_err().to_string();
-        assert!(error.starts_with("requests 1500m must be less than or equal to limits 1 "), "{error}");
+        assert!(
+            error.starts_with("requests 1500m must be less than or equal to limits 1 "),
+            "{error}"
+        );
         assert!(amount("cpu").is_err() && amount("cpu=much").is_err());
     }
 }

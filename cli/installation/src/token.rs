@@ -97,7 +97,11 @@ pub async fn objects(hub: &ApiServer) -> Result<Vec<Value>> {
 /// What the API server refuses, and when it is no hub.
 pub async fn delete(hub: &ApiServer, mode: Mode, timeout: Duration) -> Result<Vec<Line>> {
     if !crate::operated::has_crd(hub, crate::hub::CRD).await? && !crate::former::hub_is_there(hub).await? {
-        bail!("this is not a hub: {} has no ClusterManager and no {}", hub.server, namespaces::HUB);
+        bail!(
+            "this is not a hub: {} has no ClusterManager and no {}",
+            hub.server,
+            namespaces::HUB
+        );
     }
     crate::remove(hub, &objects(hub).await?, mode, timeout).await
 }

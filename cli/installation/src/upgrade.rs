@@ -67,7 +67,10 @@ pub async fn check_cluster_manager(hub: &ApiServer) -> Result<()> {
             hub.server
         );
     }
-    bail!("clustermanager is not installed: {} is no hub; `drover init` makes it one", hub.server)
+    bail!(
+        "clustermanager is not installed: {} is no hub; `drover init` makes it one",
+        hub.server
+    )
 }
 
 /// Checks that there is an agent to upgrade.
@@ -84,7 +87,10 @@ pub async fn check_klusterlet(cluster: &ApiServer) -> Result<()> {
             cluster.server
         );
     }
-    bail!("klusterlet is not installed: {} has no agent; `drover join` puts one there", cluster.server)
+    bail!(
+        "klusterlet is not installed: {} has no agent; `drover join` puts one there",
+        cluster.server
+    )
 }
 
 /// Upgrades a hub.
@@ -229,7 +235,9 @@ fn base_values(options: &UpgradeOptions, components: &[&str], operator: Option<&
     }
     set(&mut values["images"], "imagePullPolicy", &container["imagePullPolicy"]);
     let arguments = container["args"].as_array().into_iter().flatten();
-    let syncs = arguments.filter_map(Value::as_str).any(|it| matches!(it, "--enable-sync-labels" | "--enable-sync-labels=true"));
+    let syncs = arguments
+        .filter_map(Value::as_str)
+        .any(|it| matches!(it, "--enable-sync-labels" | "--enable-sync-labels=true"));
     values["enableSyncLabels"] = syncs.into();
     values
 }
@@ -250,7 +258,8 @@ async fn write(
     let followed = made.objects.iter().find(|it| is_followed(it)).cloned();
     made.objects.retain(|it| !is_followed(it));
     if options.mode == Mode::Write {
-        made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line))).await?;
+        made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line)))
+            .await?;
         tell(Step::CrdRegistered)?;
     } else {
         for line in crate::apply(cluster, &made.crds, options.mode).await? {

@@ -15,7 +15,12 @@ const INDEX_MAX: usize = 65536;
 #[derive(Clone, Debug, Default, Args)]
 pub struct ValueFlags {
     /// A file of values for the chart; later ones win
-    #[arg(short = 'f', long = "values", value_name = "FILE", help_heading = "Values of the chart")]
+    #[arg(
+        short = 'f',
+        long = "values",
+        value_name = "FILE",
+        help_heading = "Values of the chart"
+    )]
     pub files: Vec<PathBuf>,
     /// Values for the chart, for example replicaCount=1,images.tag=v1.3.1
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Values of the chart")]
@@ -37,7 +42,13 @@ pub struct ValueFlags {
 impl ValueFlags {
     /// Whether one of them was given.
     pub fn is_given(&self) -> bool {
-        let texts = [&self.set, &self.set_string, &self.set_file, &self.set_json, &self.set_literal];
+        let texts = [
+            &self.set,
+            &self.set_string,
+            &self.set_file,
+            &self.set_json,
+            &self.set_literal,
+        ];
         !self.files.is_empty() || texts.iter().any(|it| !it.is_empty())
     }
 
@@ -137,7 +148,10 @@ fn path(text: &str) -> Result<(Vec<Part>, &str)> {
                 }
                 if it == '[' {
                     let index: String = characters.by_ref().map(|it| it.1).take_while(|it| *it != ']').collect();
-                    let index: usize = index.trim().parse().map_err(|_| anyhow!("[{index}] is no index of a list"))?;
+                    let index: usize = index
+                        .trim()
+                        .parse()
+                        .map_err(|_| anyhow!("[{index}] is no index of a list"))?;
                     if index > INDEX_MAX {
                         bail!("index of {index} is greater than maximum supported index of {INDEX_MAX}");
                     }
@@ -261,7 +275,10 @@ mod tests {
     #[test]
     fn values_are_typed_as_helm_types_them() {
         assert_eq!(
-            made(r"a.b=1,c=true,d=null,e=0x1,f=a\,b,g={x,2},h[1].i=j,k={},l\.m=,n=-5", As::Typed),
+            made(
+                r"a.b=1,c=true,d=null,e=0x1,f=a\,b,g={x,2},h[1].i=j,k={},l\.m=,n=-5",
+                As::Typed
+            ),
             json!({
                 "a": {"b": 1}, "c": true, "d": null, "e": "0x1", "f": "a,b", "g": ["x", 2],
                 "h": [null, {"i": "j"}], "k": [], "l.m": "", "n": -5,

@@ -121,7 +121,9 @@ async fn object(
             let found = api.get_opt(name).await.ok().flatten();
             let why = match found {
                 None => "it is gone".to_owned(),
-                Some(it) if !is_observed(&it) => "its operator has not seen its latest change; see the operator's log".to_owned(),
+                Some(it) if !is_observed(&it) => {
+                    "its operator has not seen its latest change; see the operator's log".to_owned()
+                }
                 Some(it) => unmet(&it, wanted).join("; "),
             };
             bail!("{} {name} is not ready in time: {why}", kind.kind)
@@ -136,11 +138,13 @@ fn is_observed(object: &DynamicObject) -> bool {
 
 /// The conditions that are not as wanted, as sentences.
 fn unmet(object: &DynamicObject, wanted: &[(&str, &str)]) -> Vec<String> {
-    let unmet = wanted.iter().filter_map(|(kind, status)| match conditions::of(object, kind) {
-        Some(it) if it.status == *status => None,
-        Some(it) => Some(format!("{kind} is {} ({}: {})", it.status, it.reason, it.message)),
-        None => Some(format!("there is no condition {kind} yet")),
-    });
+    let unmet = wanted
+        .iter()
+        .filter_map(|(kind, status)| match conditions::of(object, kind) {
+            Some(it) if it.status == *status => None,
+            Some(it) => Some(format!("{kind} is {} ({}: {})", it.status, it.reason, it.message)),
+            None => Some(format!("there is no condition {kind} yet")),
+        });
     unmet.collect()
 }
 

@@ -122,7 +122,13 @@ fn api(server: &ApiServer, group: &str, version: &str, kind: &str, plural: &str)
 }
 
 fn cluster_managers(server: &ApiServer) -> Api<DynamicObject> {
-    api(server, "operator.open-cluster-management.io", "v1", "ClusterManager", "clustermanagers")
+    api(
+        server,
+        "operator.open-cluster-management.io",
+        "v1",
+        "ClusterManager",
+        "clustermanagers",
+    )
 }
 
 /// Everything on the server that has a name of Open Cluster Management's, or is its.
@@ -135,18 +141,43 @@ async fn ours(server: &ApiServer) -> Vec<String> {
         ("", "v1", "ConfigMap", "configmaps"),
         ("apps", "v1", "Deployment", "deployments"),
         ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
-        ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
+        (
+            "rbac.authorization.k8s.io",
+            "v1",
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+        ),
         ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
         ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
-        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-        ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        (
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        ),
+        (
+            "admissionregistration.k8s.io",
+            "v1",
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+        ),
     ] {
-        let listed = api(server, group, version, kind, plural).list(&ListParams::default()).await.unwrap();
+        let listed = api(server, group, version, kind, plural)
+            .list(&ListParams::default())
+            .await
+            .unwrap();
         let names = listed.items.into_iter().map(|it| {
             let namespace = it.metadata.namespace.unwrap_or_default();
             format!("{kind} {namespace}/{}", it.metadata.name.unwrap_or_default())
         });
-        let words = ["open-cluster-management", "cluster-manager", "klusterlet", "drover", "bootstrap-token", "cluster-info"];
+        let words = [
+            "open-cluster-management",
+            "cluster-manager",
+            "klusterlet",
+            "drover",
+            "bootstrap-token",
+            "cluster-info",
+        ];
         found.extend(names.filter(|it| words.iter().any(|word| it.contains(word))));
     }
     found
@@ -164,14 +195,24 @@ async fn a_dry_run_of_any_verb_writes_nothing() {
         ..InitOptions::default()
     };
     // Before anything is there, and after.
-    assert!(init(&dry, &init_options).await.unwrap().iter().all(|it| it.ends_with("created (dry run)")));
+    assert!(
+        init(&dry, &init_options)
+            .await
+            .unwrap()
+            .iter()
+            .all(|it| it.ends_with("created (dry run)"))
+    );
     join(&dry, &join_options(mode)).await.unwrap();
     init(&writing, &InitOptions::default()).await.unwrap();
     join(&writing, &join_options(Mode::Write)).await.unwrap();
     init(&dry, &init_options).await.unwrap();
     join(&dry, &join_options(mode)).await.unwrap();
-    upgrade::cluster_manager(&dry, &upgrade_options(upstream("v1.3.1"), mode), &mut |_| Ok(())).await.unwrap();
-    upgrade::klusterlet(&dry, &upgrade_options(upstream("v1.3.1"), mode), &mut |_| Ok(())).await.unwrap();
+    upgrade::cluster_manager(&dry, &upgrade_options(upstream("v1.3.1"), mode), &mut |_| Ok(()))
+        .await
+        .unwrap();
+    upgrade::klusterlet(&dry, &upgrade_options(upstream("v1.3.1"), mode), &mut |_| Ok(()))
+        .await
+        .unwrap();
     token::delete(&dry, mode, PATIENCE).await.unwrap();
     assert!(unjoin(&dry, mode).await.unwrap() > 5);
     assert!(clean(&dry, mode).await.unwrap().len() > 10);
@@ -200,7 +241,10 @@ async fn clean_and_unjoin_leave_nothing_behind() {
     init(&server, &options).await.unwrap();
     join(&server, &join_options(Mode::Write)).await.unwrap();
     let there = ours(&server).await;
-    for wanted in ["Deployment open-cluster-management/cluster-manager", "Secret kube-system/bootstrap-token-ocmhub"] {
+    for wanted in [
+        "Deployment open-cluster-management/cluster-manager",
+        "Secret kube-system/bootstrap-token-ocmhub",
+    ] {
         assert!(there.iter().any(|it| it == wanted), "{wanted} of {there:?}");
     }
     unjoin(&server, Mode::Write).await.unwrap();
@@ -255,10 +299,15 @@ async fn an_upgrade_changes_images_and_nothing_else() {
         "placementConfiguration": {"featureGates": []},
         "registrationConfiguration": {"autoApproveUsers": ["mary"]},
     }});
-    let edited = managers.patch(hub::NAME, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
-    upgrade::cluster_manager(&server, &upgrade_options(upstream("v1.3.1"), Mode::Write), &mut |_| Ok(()))
+    let edited = managers
+        .patch(hub::NAME, &PatchParams::default(), &Patch::Merge(edit))
         .await
         .unwrap();
+    upgrade::cluster_manager(&server, &upgrade_options(upstream("v1.3.1"), Mode::Write), &mut |_| {
+        Ok(())
+    })
+    .await
+    .unwrap();
     let upgraded = managers.get(hub::NAME).await.unwrap();
     let with_images = |spec: &Value, tag: &str| {
         let mut spec = spec.clone();
@@ -297,7 +346,10 @@ async fn a_cluster_does_not_become_another_one_by_accident() {
     let mut other = join_options(Mode::Write);
     other.cluster_name = "other".to_owned();
     let error = join(&server, &other).await.unwrap_err().to_string();
-    assert!(error.starts_with("the cluster is edge already: `drover unjoin --cluster-name edge` first"), "{error}");
+    assert!(
+        error.starts_with("the cluster is edge already: `drover unjoin --cluster-name edge` first"),
+        "{error}"
+    );
     other.force = true;
     join(&server, &other).await.unwrap();
     let mut unjoin = unjoin_options(Mode::Write);

@@ -188,13 +188,22 @@ mod tests {
         let made = route.apply(&kubeconfig()).await.unwrap();
         let cluster = made.clusters[0].cluster.as_ref().unwrap();
         assert_eq!(cluster.proxy_url.as_deref(), Some("http://proxy:3128"));
-        let ca = BASE64_STANDARD.decode(cluster.certificate_authority_data.as_ref().unwrap()).unwrap();
+        let ca = BASE64_STANDARD
+            .decode(cluster.certificate_authority_data.as_ref().unwrap())
+            .unwrap();
         assert_eq!(String::from_utf8(ca).unwrap().matches("BEGIN CERTIFICATE").count(), 2);
         let alone = Route {
             proxy_url: None,
             ..route.clone()
         };
-        assert!(alone.apply(&kubeconfig()).await.unwrap_err().to_string().contains("--proxy-url"));
+        assert!(
+            alone
+                .apply(&kubeconfig())
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("--proxy-url")
+        );
         std::fs::write(&path, "none").unwrap();
         assert!(route.apply(&kubeconfig()).await.is_err());
     }

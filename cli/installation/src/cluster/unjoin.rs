@@ -82,7 +82,9 @@ pub async fn look(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Option
         return of_klusterlet(cluster, options, klusterlet, has_others).await.map(Some);
     }
     let agents = former::agents(cluster).await?;
-    let here = agents.iter().find(|it| it.metadata.namespace.as_deref() == Some(options.namespace.as_str()));
+    let here = agents
+        .iter()
+        .find(|it| it.metadata.namespace.as_deref() == Some(options.namespace.as_str()));
     if let Some(agent) = here {
         match former::cluster_name_of(agent) {
             Some(other) if other != name => bail!("this cluster is {other} and not {name}"),
@@ -105,16 +107,26 @@ async fn of_former(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Found
     let mut remarks = Vec::new();
     if let (true, Some(other)) = (options.purge_operator, &others.agent) {
         let namespace = namespaces::AGENT_ADDON;
-        remarks.push(format!("what the agent {other} needs as well stays, and so does namespace {namespace}"));
+        remarks.push(format!(
+            "what the agent {other} needs as well stays, and so does namespace {namespace}"
+        ));
     }
     if let (true, Some(stranger)) = (options.purge_operator, &others.stranger) {
-        remarks.push(format!("namespace {} stays: Deployment {stranger} is in it", options.namespace));
+        remarks.push(format!(
+            "namespace {} stays: Deployment {stranger} is in it",
+            options.namespace
+        ));
     }
     Ok(Found {
         agent: Agent::Former,
         works: works(cluster, &id).await?,
         managed: cluster.clone(),
-        manifests: former::agent_with_all(&options.cluster_name, &options.namespace, options.purge_operator, &others)?,
+        manifests: former::agent_with_all(
+            &options.cluster_name,
+            &options.namespace,
+            options.purge_operator,
+            &others,
+        )?,
         remarks,
     })
 }
@@ -127,8 +139,14 @@ async fn of_klusterlet(
 ) -> Result<Found> {
     let spec = &klusterlet.data["spec"];
     let name = klusterlet.name_any();
-    let is_hosted = spec["deployOption"]["mode"].as_str().is_some_and(|it| it.ends_with("Hosted"));
-    let managed = if is_hosted { managed(cluster, &name).await? } else { cluster.clone() };
+    let is_hosted = spec["deployOption"]["mode"]
+        .as_str()
+        .is_some_and(|it| it.ends_with("Hosted"));
+    let managed = if is_hosted {
+        managed(cluster, &name).await?
+    } else {
+        cluster.clone()
+    };
     let home = match is_hosted {
         true => name.as_str(),
         false => spec["namespace"].as_str().unwrap_or(namespaces::AGENT),
@@ -143,7 +161,10 @@ async fn of_klusterlet(
         false => vec![],
     };
     // What lets works contain anything is nobody's but ours, and so is what an agent without an operator has left of it.
-    let bindings = [administrator_binding(&name), "open-cluster-management:drover-agent:administrator".to_owned()];
+    let bindings = [
+        administrator_binding(&name),
+        "open-cluster-management:drover-agent:administrator".to_owned(),
+    ];
     let mut first: Vec<Value> = bindings
         .iter()
         .map(|name| {
@@ -173,10 +194,13 @@ async fn managed(cluster: &ApiServer, klusterlet: &str) -> Result<ApiServer> {
     let name = "external-managed-kubeconfig";
     let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), klusterlet);
     let secret = secrets.get_opt(name).await;
-    let secret = secret.map_err(|error| cluster.explain(&format!("could not get Secret {klusterlet}/{name}"), &error))?;
+    let secret =
+        secret.map_err(|error| cluster.explain(&format!("could not get Secret {klusterlet}/{name}"), &error))?;
     let text = secret.and_then(|it| it.data?.remove("kubeconfig"));
     let text = text.and_then(|it| String::from_utf8(it.0).ok());
-    let text = text.with_context(|| format!("there is no kubeconfig in Secret {klusterlet}/{name}: the managed cluster cannot be asked for works"))?;
+    let text = text.with_context(|| {
+        format!("there is no kubeconfig in Secret {klusterlet}/{name}: the managed cluster cannot be asked for works")
+    })?;
     ApiServer::of(Kubeconfig::from_yaml(&text)?, &format!("Secret {klusterlet}/{name}")).await
 }
 
@@ -190,7 +214,9 @@ async fn operator(cluster: &ApiServer, remarks: &mut Vec<String>) -> Result<Vec<
     let others = operated::other_deployments(cluster, namespace, |it| it == NAME).await?;
     match others.first() {
         Some(stranger) => {
-            remarks.push(format!("namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"));
+            remarks.push(format!(
+                "namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"
+            ));
             // Of one name for both operators, and only one can have made it.
             let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
             let found = secrets.get_metadata_opt(namespaces::PULL_SECRET).await;
@@ -200,7 +226,10 @@ async fn operator(cluster: &ApiServer, remarks: &mut Vec<String>) -> Result<Vec<
                 manifests.retain(|it| it["kind"] != "Secret");
             }
         }
-        None => manifests.insert(0, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})),
+        None => manifests.insert(
+            0,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        ),
     }
     Ok(manifests)
 }
@@ -276,7 +305,12 @@ async fn let_go(cluster: &ApiServer, works: &[String]) -> Result<()> {
 /// The first few, and how many more there are.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
     match names.len().checked_sub(SHOWN) {
         Some(more @ 1..) => format!("{shown} and {more} more"),
         _ => shown,

@@ -103,14 +103,18 @@ pub async fn look(hub: &ApiServer, options: &CleanOptions) -> Result<Found> {
         let (manifests, strangers) = former::hub_with_all(hub, options.purge_operator).await?;
         found.manifests = manifests;
         for (namespace, stranger) in strangers {
-            found.remarks.push(format!("namespace {namespace} stays: Deployment {stranger} is in it"));
+            found
+                .remarks
+                .push(format!("namespace {namespace} stays: Deployment {stranger} is in it"));
         }
     }
     if has_kind {
         let others: Vec<&String> = managers.iter().filter(|it| **it != options.name).collect();
         let purge = options.purge_operator && others.is_empty();
         if options.purge_operator && !purge {
-            found.remarks.push(format!("the operator stays: there is ClusterManager {}", others[0]));
+            found
+                .remarks
+                .push(format!("the operator stays: there is ClusterManager {}", others[0]));
         }
         let (manifests, remarks) = operator(hub, &options.name, purge).await?;
         found.manifests.extend(manifests);
@@ -121,7 +125,9 @@ pub async fn look(hub: &ApiServer, options: &CleanOptions) -> Result<Found> {
 
 /// What belongs to the operator, and what clusters join with.
 async fn operator(hub: &ApiServer, name: &str, purge: bool) -> Result<(Vec<Value>, Vec<String>)> {
-    let public = hub::bootstrap::cluster_info("").into_iter().map(Installed::into_manifest);
+    let public = hub::bootstrap::cluster_info("")
+        .into_iter()
+        .map(Installed::into_manifest);
     let public = crate::ours(hub, public.collect()).await?;
     let joining = token::objects(hub).await?;
     if !purge {
@@ -143,7 +149,9 @@ async fn operator(hub: &ApiServer, name: &str, purge: bool) -> Result<(Vec<Value
     let others = operated::other_deployments(hub, namespaces::OPERATOR, |it| it == NAME).await?;
     if let Some(stranger) = others.first() {
         let namespace = namespaces::OPERATOR;
-        remarks.push(format!("namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"));
+        remarks.push(format!(
+            "namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"
+        ));
         manifests.retain(|it| it["kind"] != "Namespace" || it["metadata"]["name"] != namespaces::OPERATOR);
         // Of one name for both operators, and only one can have made it.
         let shared = pull_secret_is_others(hub).await?;
@@ -151,7 +159,10 @@ async fn operator(hub: &ApiServer, name: &str, purge: bool) -> Result<(Vec<Value
     }
     // It goes with the ClusterManager, unless somebody has made it before, or in between.
     let is_hubs = |it: &str| it.starts_with(&format!("{name}-")) || it == charts::HUB;
-    if operated::other_deployments(hub, namespaces::HUB, is_hubs).await?.is_empty() {
+    if operated::other_deployments(hub, namespaces::HUB, is_hubs)
+        .await?
+        .is_empty()
+    {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespaces::HUB}});
         manifests.insert(0, namespace);
     }

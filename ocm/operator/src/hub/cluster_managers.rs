@@ -13,10 +13,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use ocm_api::{
-    conditions::cluster_manager,
-    operator::ClusterManager,
-};
+use ocm_api::{conditions::cluster_manager, operator::ClusterManager};
 use ocm_reconcile::{
     Clients, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
 };
@@ -41,6 +38,8 @@ pub const FINALIZER: &str = "operator.open-cluster-management.io/cluster-manager
 const RESYNC: Duration = Duration::from_secs(10 * 60);
 /// A hub on another cluster that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// So is a namespace that is being deleted, which nobody watches.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What a plan is made from.
 pub struct Seen {
@@ -64,6 +63,8 @@ pub struct Seen {
     pub pods: Vec<Arc<Pod>>,
     /// What is there.
     pub current: Current,
+    /// The objects that keep the next CRD from going, in words.
+    pub holders: Vec<String>,
     /// Tokens that were given in this run.
     pub tokens: BTreeMap<String, Token>,
     /// Where it is written to.
@@ -111,7 +112,10 @@ impl Seen {
             Some(way) => hosted::kubeconfigs(hub, way, &self.current, &self.tokens, self.now),
             None => (Vec::new(), Vec::new()),
         };
-        (install::install(hub, &self.sources, kubeconfigs, &self.current), missing)
+        (
+            install::install(hub, &self.sources, kubeconfigs, &self.current),
+            missing,
+        )
     }
 }
 
@@ -163,8 +167,9 @@ impl Reconciler for ClusterManagers {
         let hub = Hub::of(manager, &seen.options, &seen.facts);
         match seen.course() {
             Course::Nothing => {}
-            Course::Refused(_, message) => {
-                plan.refuse(message).look_again(ASK_AGAIN);
+            Course::Refused(reason, message) => {
+                let passes = reason == look::NAMESPACE_TERMINATING;
+                plan.refuse(message).look_again(if passes { SOON } else { ASK_AGAIN });
             }
             Course::Removal => remove(&mut plan, seen, manager, &hub),
             Course::Kept => keep(&mut plan, seen, manager, &hub),
@@ -227,7 +232,8 @@ fn remove(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &Hub<'_>)
         let is_reached = !hub.is_hosted || seen.way.is_some();
         if !is_reached && since < removal::GIVE_UP {
             let why = seen.obstacle.as_ref().map(|it| it.1.clone()).unwrap_or_default();
-            plan.wait(format!("the hub cannot be reached: {why}")).look_again(ASK_AGAIN);
+            plan.wait(format!("the hub cannot be reached: {why}"))
+                .look_again(ASK_AGAIN);
             return;
         }
         let left = removal::plan(plan, hub, &seen.current, is_reached, since);

@@ -74,13 +74,19 @@ impl ServingCertificates {
 impl Seen {
     fn pair(&self, secret: &str) -> Option<Pair> {
         let namespace = self.namespace.as_deref()?;
-        let found = self.current.get(&target(Site::Management, "Secret", Some(namespace), secret))?;
-        serde_json::from_value::<Secret>(found.clone()).ok().map(|it| Pair::of(&it))
+        let found = self
+            .current
+            .get(&target(Site::Management, "Secret", Some(namespace), secret))?;
+        serde_json::from_value::<Secret>(found.clone())
+            .ok()
+            .map(|it| Pair::of(&it))
     }
 
     fn bundle(&self) -> String {
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let found = self.current.get(&target(Site::Management, "ConfigMap", Some(namespace), BUNDLE));
+        let found = self
+            .current
+            .get(&target(Site::Management, "ConfigMap", Some(namespace), BUNDLE));
         let text = found.and_then(|it| it["data"][BUNDLE_KEY].as_str());
         text.unwrap_or_default().to_owned()
     }
@@ -103,12 +109,27 @@ impl Seen {
 impl Reconciler for ServingCertificates {
     const NAME: &'static str = "cluster-manager-certificates";
     const RIGHTS: &'static [Right] = &[
-        Right::new("", "secrets", "create", "Certificates of webhooks, and copies of Secrets."),
-        Right::new("", "secrets", "get list watch patch update delete", "The same, when they change.").only(
-            "signer-secret registration-webhook-serving-cert work-webhook-serving-cert addon-webhook-serving-cert",
+        Right::new(
+            "",
+            "secrets",
+            "create",
+            "Certificates of webhooks, and copies of Secrets.",
         ),
+        Right::new(
+            "",
+            "secrets",
+            "get list watch patch update delete",
+            "The same, when they change.",
+        )
+        .only("signer-secret registration-webhook-serving-cert work-webhook-serving-cert addon-webhook-serving-cert"),
         Right::new("", "configmaps", "create", "The authorities that are trusted."),
-        Right::new("", "configmaps", "get list watch patch update delete", "The same, when they change.").only(BUNDLE),
+        Right::new(
+            "",
+            "configmaps",
+            "get list watch patch update delete",
+            "The same, when they change.",
+        )
+        .only(BUNDLE),
         Right::new("", "namespaces", "get create patch delete", "The namespace of a hub."),
     ];
     type Seen = Seen;
@@ -131,7 +152,12 @@ impl Reconciler for ServingCertificates {
         if let Some(namespace) = &namespace {
             let there = Api::<Namespace>::all(self.client.clone()).get_opt(namespace).await?;
             found.extend(there.map(|it| object(&it)));
-            found.extend(self.secrets.iter().flat_map(|it| it.list_in(namespace)).map(|it| object(&*it)));
+            found.extend(
+                self.secrets
+                    .iter()
+                    .flat_map(|it| it.list_in(namespace))
+                    .map(|it| object(&*it)),
+            );
             found.extend(self.bundles.list_in(namespace).into_iter().map(|it| object(&*it)));
         }
         Ok(Seen {
@@ -178,7 +204,13 @@ impl Reconciler for ServingCertificates {
             "data": {(BUNDLE_KEY): authorities},
         });
         plan.stage();
-        objects::keep(&mut plan, REASON, &Object::new(Site::Management, bundle), &seen.current, &[]);
+        objects::keep(
+            &mut plan,
+            REASON,
+            &Object::new(Site::Management, bundle),
+            &seen.current,
+            &[],
+        );
         plan.stage();
         for (secret, names) in seen.targets() {
             let life = seen.options.certificates.target;
@@ -205,7 +237,8 @@ impl Reconciler for ServingCertificates {
             _ => certificates::new_signer(times.signer, now),
         });
         let made = made.await.map_err(|error| StepError::Own(error.to_string()))?;
-        let made = made.map_err(|error| StepError::Own(format!("could not make the certificate of {secret}: {error}")))?;
+        let made =
+            made.map_err(|error| StepError::Own(format!("could not make the certificate of {secret}: {error}")))?;
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": made.data()});
         let object = serde_json::from_value(object).map_err(StepError::Malformed)?;
         Ok(Done::Object(Box::new(object)))

@@ -63,7 +63,12 @@ impl Running {
 pub fn options(layout: Layout) -> Options {
     Options {
         layout,
-        compact_rights: &[ocm_reconcile::rbac::Right::new("", "namespaces", "list", "A right of a hub.")],
+        compact_rights: &[ocm_reconcile::rbac::Right::new(
+            "",
+            "namespaces",
+            "list",
+            "A right of a hub.",
+        )],
         ..Options::default()
     }
 }
@@ -71,7 +76,9 @@ pub fn options(layout: Layout) -> Options {
 impl Ground {
     pub async fn start() -> Self {
         let site = Site::start().await.unwrap();
-        install::install_crds(&site.client(), ocm_api::crds::operator()).await.unwrap();
+        install::install_crds(&site.client(), ocm_api::crds::operator())
+            .await
+            .unwrap();
         Self {
             site,
             kubelet: CancellationToken::new(),
@@ -155,13 +162,19 @@ impl Ground {
             let seen = it.status.as_ref().map(|it| it.observed_generation);
             seen == it.metadata.generation
         };
-        let found = wait::until(&self.managers(), NAME, what, |it| it.is_some_and(|it| is_of_now(it) && holds(it))).await;
+        let found = wait::until(&self.managers(), NAME, what, |it| {
+            it.is_some_and(|it| is_of_now(it) && holds(it))
+        })
+        .await;
         found.unwrap()
     }
 
     /// Waits until everything is there, and runs.
     pub async fn until_up_to_date(&self) -> ClusterManager {
-        self.until("is up to date", |it| says(it, "Applied", "True") && says(it, "Progressing", "False")).await
+        self.until("is up to date", |it| {
+            says(it, "Applied", "True") && says(it, "Progressing", "False")
+        })
+        .await
     }
 
     /// Names of the objects of a kind, sorted.
@@ -184,7 +197,9 @@ impl Ground {
 
     pub async fn patch(&self, api_version: &str, kind: &str, namespace: &str, name: &str, patch: Value) {
         let api = self.site.api(api_version, kind, namespace).await;
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
     }
 
     pub async fn stop(self) {
@@ -215,13 +230,20 @@ async fn run(client: &Client, deployment: &Deployment) {
         "availableReplicas": replicas, "updatedReplicas": replicas,
     });
     let now = json!(deployment.status);
-    if status.as_object().unwrap().iter().all(|(key, value)| now[key] == *value) {
+    if status
+        .as_object()
+        .unwrap()
+        .iter()
+        .all(|(key, value)| now[key] == *value)
+    {
         return;
     }
     let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap_or_default());
     let patch = Patch::Merge(json!({ "status": status }));
     // One that is gone meanwhile needs no pods.
-    let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await;
+    let _ = api
+        .patch_status(&deployment.name_any(), &PatchParams::default(), &patch)
+        .await;
 }
 
 /// A client of a process that is killed when it has written so many times.
@@ -244,7 +266,11 @@ impl Service<Request<Body>> for Dying {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         let spend = |left: usize| left.checked_sub(1);
-        let lives = is_read || self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend).is_ok();
+        let lives = is_read
+            || self
+                .left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend)
+                .is_ok();
         if !lives {
             self.stop.cancel();
         }

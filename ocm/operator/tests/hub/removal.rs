@@ -11,7 +11,10 @@ const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition"
 async fn is_clean(ground: &Ground) {
     wait::gone(&ground.managers(), NAME).await;
     let crds = ground.names(CRD.0, CRD.1, "").await;
-    let left: Vec<_> = crds.iter().filter(|it| !it.contains("operator.") && it.contains("open-cluster-management")).collect();
+    let left: Vec<_> = crds
+        .iter()
+        .filter(|it| !it.contains("operator.") && it.contains("open-cluster-management"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     let roles = ground.names("rbac.authorization.k8s.io/v1", "ClusterRole", "").await;
     assert!(!roles.iter().any(|it| it.contains("cluster-manager")), "{roles:?}");
@@ -34,7 +37,11 @@ async fn a_hub_waits_for_its_clusters_and_says_so() {
     ground.site.apply(cluster).await;
     ground.managers().delete(NAME, &Default::default()).await.unwrap();
     let says = |it: &ocm_api::operator::ClusterManager| {
-        of(it, "Applied").is_some_and(|it| it.1 == "RemainingCRDs" && it.2.contains("managedclusters.cluster.open-cluster-management.io"))
+        of(it, "Applied").is_some_and(|it| {
+            it.1 == "RemainingCRDs"
+                && it.2.contains("managedclusters.cluster.open-cluster-management.io")
+                && it.2.contains("ManagedCluster c1 (finalizers: a.b/held)")
+        })
     };
     wait::until(&ground.managers(), NAME, "names the CRD", |it| it.is_some_and(says)).await;
     // Those before it are gone, and those after it are there, as is whoever cleans up.
@@ -44,7 +51,15 @@ async fn a_hub_waits_for_its_clusters_and_says_so() {
     assert_eq!(ground.deployments().await.len(), 6);
 
     let patch = json!({"metadata": {"finalizers": null}});
-    ground.patch("cluster.open-cluster-management.io/v1", "ManagedCluster", "", "c1", patch).await;
+    ground
+        .patch(
+            "cluster.open-cluster-management.io/v1",
+            "ManagedCluster",
+            "",
+            "c1",
+            patch,
+        )
+        .await;
     is_clean(&ground).await;
     operator.stop().await;
     ground.stop().await;
@@ -65,7 +80,11 @@ async fn crds_stay_when_the_operator_is_told_so() {
     wait::gone(&ground.managers(), NAME).await;
     let name = "managedclusters.cluster.open-cluster-management.io";
     let found = ground.get(CRD.0, CRD.1, "", name).await;
-    assert!(found["metadata"]["annotations"].get("operator.open-cluster-management.io/version").is_none());
+    assert!(
+        found["metadata"]["annotations"]
+            .get("operator.open-cluster-management.io/version")
+            .is_none()
+    );
     operator.stop().await;
     ground.stop().await;
 }
