@@ -164,7 +164,7 @@ pub const RIGHTS: &[Right] = &[
     Right::new(
         "coordination.k8s.io",
         "leases",
-        "create get list patch update watch",
+        "create get list update watch",
         "Leader election.",
     ),
 ];
