@@ -1,7 +1,16 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use ocm_reconcile::Site;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::{Layout, objects::Object};
+use super::{
+    super::{Options, hosted::Way, install::Sources, wanted::Facts},
+    *,
+};
+use crate::{
+    Layout,
+    objects::{Apis, Current, Object},
+};
 
 fn seen(manager: Value, layout: Layout) -> Seen {
     let options = Options {

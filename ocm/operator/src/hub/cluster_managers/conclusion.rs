@@ -17,7 +17,8 @@ use super::{
         status::{self, Component},
         wanted::Hub,
     },
-    Course, FINALIZER, Seen,
+    FINALIZER, Seen,
+    seen::Course,
 };
 use crate::{
     OCM_VERSION, crds, feature_gates,
