@@ -130,7 +130,9 @@ impl Hub {
                 prepared.with_context(|| format!("could not prepare {}", target.server))?;
             }
             // Every process answers, whoever leads: the API server asks any of them.
-            self.webhooks.start(&target.client, &options, &self.health.tls()?, &stop).await
+            self.webhooks
+                .start(&target.client, &options, &self.health.tls()?, &stop)
+                .await
         };
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
