@@ -109,7 +109,11 @@ pub fn out_of_date(root: &Path) -> anyhow::Result<Vec<String>> {
 
 fn stale(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<Vec<String>> {
     let mut stale = vec![];
-    let mut folders: Vec<String> = [CRDS].iter().chain(&deploy::FOLDERS).map(|it| (*it).to_owned()).collect();
+    let mut folders: Vec<String> = [CRDS]
+        .iter()
+        .chain(&deploy::FOLDERS)
+        .map(|it| (*it).to_owned())
+        .collect();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(root.join(&folder)) else {
             continue;

@@ -17,6 +17,10 @@ use serde_json::{Value, json};
 
 use crate::connect::{ApiServer, Cause};
 
+/// Where an API server tells everybody where it is and what its CA is.
+const PUBLIC: &str = "kube-public";
+const CLUSTER_INFO: &str = "cluster-info";
+
 /// How long a token can be joined with. Upstream's is the same.
 const TOKEN_SECONDS: i64 = 3600;
 
@@ -144,17 +148,10 @@ pub async fn discover_ca(server: &str, hash: Option<&str>) -> Result<(String, Op
     {
         bail!("--hub-ca-hash {hash} is not sha256: and 64 hexadecimal digits; copy it from `drover get token`");
     }
-    let url = server
-        .parse()
-        .with_context(|| format!("--hub-apiserver {server} is not a URL"))?;
-    let mut config = Config::new(url);
     // Nothing secret is sent this way, and nothing that comes back is believed before its fingerprint is checked.
-    config.accept_invalid_certs = true;
-    config.connect_timeout = Some(std::time::Duration::from_secs(5));
-    let client = Client::try_from(config).context("could not prepare a connection")?;
-    let maps: Api<ConfigMap> = Api::namespaced(client, "kube-public");
+    let maps: Api<ConfigMap> = Api::namespaced(unverified(server, None)?, PUBLIC);
     let fix = "pass the hub's CA with --ca-file, or a whole kubeconfig with --bootstrap-kubeconfig";
-    let info = match maps.get("cluster-info").await {
+    let info = match maps.get(CLUSTER_INFO).await {
         Ok(info) => info,
         Err(kube::Error::Api(_)) => bail!("the hub {server} does not tell strangers its CA; {fix}"),
         Err(error) => {
@@ -185,6 +182,53 @@ pub async fn discover_ca(server: &str, hash: Option<&str>) -> Result<(String, Op
             )),
         )),
     }
+}
+
+/// A client that takes every certificate for the server's.
+fn unverified(server: &str, token: Option<&str>) -> Result<Client> {
+    let url = server
+        .parse()
+        .with_context(|| format!("--hub-apiserver {server} is not a URL"))?;
+    let mut config = Config::new(url);
+    config.accept_invalid_certs = true;
+    config.connect_timeout = Some(std::time::Duration::from_secs(5));
+    config.auth_info.token = token.map(|it| it.to_owned().into());
+    Client::try_from(config).context("could not prepare a connection")
+}
+
+/// Asks a hub for its CA that tells it to nobody without a token, as clusteradm does: the token is sent to whoever
+/// answers, and the answer is believed. No CA is one that every machine knows.
+pub async fn discover_ca_with_token(server: &str, token: &str) -> Result<(Option<String>, Option<String>)> {
+    let maps: Api<ConfigMap> = Api::namespaced(unverified(server, Some(token))?, PUBLIC);
+    let remark = Some(format!(
+        "the token was sent to {server} before its certificate could be checked; --ca-file avoids it"
+    ));
+    let failed = |error: &kube::Error| {
+        let cause = Cause::of(error).sentence(server, "--hub-apiserver");
+        anyhow!("could not ask the hub for its CA: {cause}")
+    };
+    let info = maps.get_opt(CLUSTER_INFO).await.map_err(|error| failed(&error))?;
+    let text = |map: Option<ConfigMap>, key: &str| map.and_then(|it| it.data?.remove(key));
+    if let Some(kubeconfig) = text(info, "kubeconfig") {
+        return Ok((ca_of(&kubeconfig), remark));
+    }
+    let root = maps.get_opt("kube-root-ca.crt").await.map_err(|error| failed(&error))?;
+    Ok((text(root, "ca.crt"), remark))
+}
+
+/// Where an API server says it is reached: the server of `kube-public/cluster-info`; nothing where it does not say.
+pub async fn public_server(target: &ApiServer) -> Result<Option<String>> {
+    let maps: Api<ConfigMap> = Api::namespaced(target.client.clone(), PUBLIC);
+    let found = match maps.get_opt(CLUSTER_INFO).await {
+        Ok(found) => found,
+        // Not everybody may see everything that is public.
+        Err(kube::Error::Api(status)) if status.code == 403 => None,
+        Err(error) => return Err(target.explain("could not look for kube-public/cluster-info", &error)),
+    };
+    let text = found.and_then(|it| it.data?.remove("kubeconfig"));
+    let kubeconfig = text.and_then(|it| Kubeconfig::from_yaml(&it).ok());
+    let server = kubeconfig.and_then(|it| it.clusters.into_iter().next()?.cluster?.server);
+    Ok(server.filter(|it| it.starts_with("https://") || it.starts_with("http://")))
 }
 
 /// The CA that a kubeconfig's first cluster trusts.

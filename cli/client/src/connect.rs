@@ -61,6 +61,11 @@ impl ApiServer {
         })
     }
 
+    /// Whether the address is the one that a pod is told, which nobody else can reach.
+    pub fn is_of_pod(&self) -> bool {
+        self.from == OF_POD
+    }
+
     /// The objects of a cluster-scoped kind, or of a namespaced kind in all namespaces.
     pub fn all(&self, kind: &ApiResource) -> Api<DynamicObject> {
         Api::all_with(self.client.clone(), kind)
@@ -145,10 +150,7 @@ fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
     if let (Some(host), Some(port)) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"))
         && Path::new(SERVICE_ACCOUNT).join("token").exists()
     {
-        return Ok((
-            of_pod(&host, &port, Path::new(SERVICE_ACCOUNT)),
-            "the pod's ServiceAccount".to_owned(),
-        ));
+        return Ok((of_pod(&host, &port, Path::new(SERVICE_ACCOUNT)), OF_POD.to_owned()));
     }
     let local = Path::new(LOCAL_HUB);
     if local.exists() {
@@ -162,6 +164,8 @@ fn locate(global: &Global) -> Result<(Kubeconfig, String)> {
 
 /// Where Kubernetes puts what a pod speaks to the API with.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How sentences name what a pod has in place of a kubeconfig.
+const OF_POD: &str = "the pod's ServiceAccount";
 
 /// The kubeconfig that a pod has in pieces, in this directory. The token is named and not read: Kubernetes renews it.
 pub fn of_pod(host: &str, port: &str, account: &Path) -> Kubeconfig {

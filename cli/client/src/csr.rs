@@ -63,16 +63,21 @@ pub fn labelled_cluster(csr: &CertificateSigningRequest) -> Option<&str> {
     labels.get(CLUSTER_NAME_LABEL).map(String::as_str)
 }
 
-/// Why this request must not be approved for `cluster`; `None` if it is exactly what that cluster's agent asks for.
-/// `requesters` are users that the administrator trusts beside the known bootstrap identities.
-pub fn fault(csr: &CertificateSigningRequest, cluster: &str, requesters: &[String]) -> Option<String> {
+/// Why this request is not what the agent of `cluster` asks for, whoever has asked; `None` if it is.
+pub fn request_fault(csr: &CertificateSigningRequest, cluster: &str) -> Option<String> {
     if labelled_cluster(csr) != Some(cluster) {
         return Some(format!("it is not labelled {CLUSTER_NAME_LABEL}={cluster}"));
     }
     if csr.spec.signer_name != SIGNER {
         return Some(format!("it asks the signer {}, not {SIGNER}", csr.spec.signer_name));
     }
-    if let Some(fault) = identity_fault(&csr.spec.request.0, cluster) {
+    identity_fault(&csr.spec.request.0, cluster)
+}
+
+/// Why this request must not be approved for `cluster`; `None` if it is exactly what that cluster's agent asks for.
+/// `requesters` are users that the administrator trusts beside the known bootstrap identities.
+pub fn fault(csr: &CertificateSigningRequest, cluster: &str, requesters: &[String]) -> Option<String> {
+    if let Some(fault) = request_fault(csr, cluster) {
         return Some(fault);
     }
     let user = csr.spec.username.as_deref().unwrap_or_default();

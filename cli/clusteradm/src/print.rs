@@ -11,6 +11,7 @@ pub mod works;
 
 use anyhow::{Result, bail};
 use kube::core::DynamicObject;
+use output::table::Table;
 use serde_json::Value;
 
 /// How objects are printed.
@@ -59,6 +60,18 @@ impl Paint {
             Self::Colors => format!("\u{1b}[31m{text}\u{1b}[0m"),
         }
     }
+}
+
+/// As kubectl prints a table: nothing where it has no rows.
+fn rows<const N: usize>(header: [&str; N], rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(header);
+    for row in rows {
+        table.row(row);
+    }
+    table.render()
 }
 
 fn text(value: &Value) -> String {

@@ -76,6 +76,18 @@ fn cluster_name(values: &FlagValues) -> Option<String> {
         .or_else(|| api::word_in(values.text("hub-kubeconfig-dir"), "cluster-name"))
 }
 
+/// What the agent is called on the hub. With works, `--agent-id` is first of all the id of what they have applied: an
+/// agent that has a credential keeps the name in it, for which an administrator has let it in, when it comes from being
+/// two programs to being one. Upstream has it ask anew.
+fn agent_name(values: &FlagValues, directory: &str, carries_out_works: bool) -> Option<String> {
+    let said = values.some("agent-id").map(str::to_owned);
+    let had = api::word_in(directory, "agent-name");
+    match carries_out_works {
+        true => had.or(said),
+        false => said.or(had),
+    }
+}
+
 fn check_registration(values: &FlagValues) -> Result<()> {
     // Anything else means csr, as with upstream.
     let other = values
@@ -177,10 +189,7 @@ async fn register(values: &FlagValues, parts: Parts, ground: RoundContext) -> Re
         is_hosted,
         management: management.clone(),
         cluster_name: cluster_name(values),
-        agent_id: values
-            .some("agent-id")
-            .map(str::to_owned)
-            .or_else(|| api::word_in(directory, "agent-name")),
+        agent_id: agent_name(values, directory, parts.works.is_some()),
         component_namespace: component_namespace.clone(),
         hub_kubeconfig_secret: secret.to_owned(),
         external_ca_bundle: cluster.ca.clone().filter(|_| !external_server_urls.is_empty()),

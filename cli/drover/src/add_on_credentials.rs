@@ -1,6 +1,7 @@
 //! The flags that say how the agents of add-ons on a cluster prove to the hub who they are. Their names are upstream's.
 
 use clap::{Args, ValueEnum};
+use installation::cluster::AddOnDriver;
 use ocm_api::addon::KubeClientDriver;
 use registration::agent::AgentOptions;
 
@@ -25,6 +26,18 @@ enum Driver {
 }
 
 impl AddOnCredentials {
+    /// What a Klusterlet says of them; nothing where nobody said anything.
+    pub fn driver(&self) -> Option<AddOnDriver> {
+        match (
+            self.addon_kubeclient_registration_auth,
+            self.addon_token_expiration_seconds,
+        ) {
+            (None, None) => None,
+            (Some(Driver::Csr), _) => Some(AddOnDriver::Csr),
+            (Some(Driver::Token) | None, seconds) => Some(AddOnDriver::Token(seconds)),
+        }
+    }
+
     /// Tells the agent.
     pub fn tell(&self, options: &mut AgentOptions) {
         options.addon_driver = self.addon_kubeclient_registration_auth.map(|it| match it {

@@ -24,14 +24,17 @@ pub enum DroverCommand {
     /// Start a Kubernetes API on its own, with nothing of Open Cluster Management
     #[command(subcommand)]
     Kube(command::kube::Kube),
-    /// Make a cluster a hub: its controllers run there as a Deployment
+    /// Make a cluster a hub: an operator, which follows a ClusterManager
     Init(command::init::Init),
-    /// Join a cluster to a hub, and stay as its agent or leave a Deployment there
+    /// Join a cluster to a hub: an operator, which follows a Klusterlet, or an agent in this process
     Join(command::join::Join),
     /// Take the agent off a cluster
     Unjoin(command::unjoin::Unjoin),
     /// Take the hub off its cluster
     Clean(command::clean::Clean),
+    /// Run other images of a hub or of an agent, and keep all else
+    #[command(subcommand)]
+    Upgrade(command::upgrade::Upgrade),
     /// Print a page about the hub: clusters and their sets, works, add-ons, placements,
     /// the token that clusters join with
     #[command(subcommand)]
@@ -89,7 +92,9 @@ mod tests {
     fn no_command_waits_longer_than_a_clock_runs() {
         let commands = [
             "init",
-            "join --deploy --cluster-name c --bootstrap-kubeconfig f",
+            "join --cluster-name c --bootstrap-kubeconfig f",
+            "upgrade clustermanager",
+            "delete token",
             "unjoin --cluster-name c",
             "clean",
             "accept --clusters c",

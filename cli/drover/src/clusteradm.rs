@@ -6,9 +6,11 @@
 mod addons;
 mod get;
 mod hub_addons;
+mod installation;
 mod line;
 mod objects;
 mod plugin;
+mod preflight;
 mod proxy;
 
 use std::{
@@ -22,7 +24,7 @@ use clusteradm::PROGRAM;
 use cobra::{Find, Parsed, completion};
 use process::runtime::{log_to_stderr, short};
 
-use self::line::Line;
+use self::{line::Line, preflight::Fatal};
 use crate::is_broken_pipe;
 
 /// The names of the program: its own, and those that kubectl finds it by.
@@ -76,7 +78,10 @@ impl Call {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("Error: {}", output::sentence(&error));
+                match error.downcast_ref::<Fatal>() {
+                    Some(several_lines) => eprintln!("Error: {several_lines}"),
+                    None => eprintln!("Error: {}", output::sentence(&error)),
+                }
                 ExitCode::FAILURE
             }
         }
@@ -98,6 +103,16 @@ impl Call {
             output::say(format_args!("{} is running in dry-run mode", self.called))?;
         }
         match names {
+            ["init"] => short(installation::init(&line)),
+            ["join"] => short(installation::join(&line)),
+            ["accept"] => short(installation::accept(&line)),
+            ["unjoin"] => short(installation::unjoin(&line)),
+            ["clean"] => short(installation::clean(&line)),
+            ["upgrade", what] => short(installation::upgrade(what, &line)),
+            ["get", "token"] => short(installation::get_token(&line)),
+            ["get", "hub-info"] => short(installation::hub_info(&line)),
+            ["get", "klusterlet-info"] => short(installation::klusterlet_info(&line)),
+            ["delete", "token"] => short(installation::delete_token(&line)),
             ["get", what] => short(get::run(what, &line)),
             ["create", what] => short(objects::create(what, &line)),
             ["delete", what] => short(objects::delete(what, &line)),

@@ -21,6 +21,7 @@ pub mod proxy;
 pub mod restore;
 pub mod unjoin;
 pub mod up;
+pub mod upgrade;
 pub mod version;
 pub mod why;
 
@@ -60,6 +61,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         DroverCommand::Init(it) => short(it.run(&global)),
         DroverCommand::Unjoin(it) => short(it.run(&global)),
         DroverCommand::Clean(it) => short(it.run(&global)),
+        DroverCommand::Upgrade(it) => short(it.run(&global)),
         DroverCommand::Up(it) => long(it.run(begun)),
         DroverCommand::Join(it) if it.is_embedded() => long(it.run(&global)),
         DroverCommand::Join(it) => short(it.run(&global)),

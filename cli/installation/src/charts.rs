@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use client::cluster_name;
 use gotemplate::helm::{Capabilities, Release, RenderOptions, merge_values};
@@ -12,6 +12,8 @@ use ocm_addon_sdk::{
     manifests::{IncludedFile, read_chart},
 };
 use serde_json::{Map, Value, json};
+
+use crate::{images, values};
 
 const HUB_FOLDER: &str = "../../../deploy/charts/drover-hub";
 const HUB_FILES: &[IncludedFile] = include_files![
@@ -135,37 +137,13 @@ impl Common {
     fn values(&self) -> Result<Value> {
         let mut values = Value::Object(Map::new());
         for path in &self.files {
-            let name = path.display();
-            merge_values(&mut values, &values_file(path)?);
-            if !values.is_object() {
-                bail!("{name} has no values: it is no table");
-            }
+            merge_values(&mut values, &values::file(path)?);
         }
         if let Some(name) = &self.image {
-            values["image"] = image(name)?.into();
+            values["image"] = images::checked(name)?.into();
         }
         Ok(values)
     }
-}
-
-fn values_file(path: &Path) -> Result<Value> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("could not read the values file {name}"))?;
-    let read: Value = serde_saphyr::from_str(&text).with_context(|| format!("{name} is no YAML"))?;
-    match read {
-        Value::Null => Ok(Value::Object(Map::new())),
-        table @ Value::Object(_) => Ok(table),
-        _ => bail!("{name} has no values: it is no table"),
-    }
-}
-
-/// A mistyped name of an image would only be found by the nodes.
-fn image(name: &str) -> Result<&str> {
-    let odd = |it: char| !it.is_ascii_alphanumeric() && !"./:@_-".contains(it);
-    if name.is_empty() || name.contains(odd) || name.ends_with(':') {
-        bail!("{name:?} is not the name of an image");
-    }
-    Ok(name)
 }
 
 fn render(name: &str, folder: &str, files: &[IncludedFile], values: Value) -> Result<Vec<Value>> {
@@ -187,6 +165,9 @@ fn render(name: &str, folder: &str, files: &[IncludedFile], values: Value) -> Re
 /// Writes the manifests to the file of `--output-file`, if there is one.
 pub fn keep(manifests: &[Value], path: Option<&Path>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
+    if manifests.iter().any(|it| it["kind"] == "Secret") {
+        return output::private_file::write(path, &text(manifests)?);
+    }
     std::fs::write(path, text(manifests)?).with_context(|| format!("could not write {}", path.display()))
 }
 

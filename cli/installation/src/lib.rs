@@ -1,8 +1,26 @@
-//! A hub or an agent as a Deployment of a Kubernetes: the manifests of our charts ([`charts`]), putting them on a
-//! cluster, waiting until they work, and taking them away again.
+//! A hub or an agent on a Kubernetes: an operator and a ClusterManager ([`hub`]) or a Klusterlet ([`cluster`]), put
+//! there, waited for, upgraded ([`upgrade`]) and taken away again, as clusteradm does; and the manifests of a hub or an
+//! agent without an operator ([`charts`]), which is what [`former`] releases installed.
+//!
+//! What a verb does is here, as a function of plain options; `drover` and `clusteradm` type it each in its own way.
 
+pub mod accept;
+pub mod bundle;
 pub mod capi;
 pub mod charts;
+pub mod cluster;
+pub mod former;
+pub mod gates;
+pub mod hub;
+pub mod images;
+pub mod info;
+pub mod manifests;
+pub mod operated;
+pub mod resources;
+pub mod token;
+pub mod upgrade;
+pub mod values;
+pub mod wait;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -39,6 +57,16 @@ pub struct Line {
 }
 
 impl Line {
+    /// Of an object that has no manifest here.
+    pub(crate) fn new(kind: &ApiResource, name: &str, what: &'static str) -> Self {
+        let group = &kind.group;
+        let dot = if group.is_empty() { "" } else { "." };
+        Self {
+            name: format!("{}{dot}{group}/{name}", kind.kind.to_lowercase()),
+            what,
+        }
+    }
+
     /// The object, as kubectl names it.
     pub fn name(&self) -> &str {
         &self.name
@@ -113,13 +141,7 @@ impl<'a> Object<'a> {
     }
 
     fn line(&self, what: &'static str) -> Line {
-        let kind = self.resource.kind.to_lowercase();
-        let group = &self.resource.group;
-        let dot = if group.is_empty() { "" } else { "." };
-        Line {
-            name: format!("{kind}{dot}{group}/{}", self.name),
-            what,
-        }
+        Line::new(&self.resource, self.name, what)
     }
 }
 
@@ -169,41 +191,6 @@ pub async fn ours(cluster: &ApiServer, manifests: Vec<Value>) -> Result<Vec<Valu
         }
     }
     Ok(ours)
-}
-
-/// What is there of some manifests at one moment: the states of their objects, in the order of the manifests.
-pub struct Seen(Vec<Option<String>>);
-
-impl Seen {
-    /// # Errors
-    /// When the API server cannot be asked.
-    pub async fn of(cluster: &ApiServer, manifests: &[Value]) -> Result<Self> {
-        let mut states = Vec::new();
-        for manifest in manifests {
-            let object = Object::of(manifest)?;
-            let found = object.api(cluster).get_opt(object.name).await;
-            let doing = || format!("could not look at {}", object.line("").name);
-            let found = found.map_err(|error| cluster.explain(&doing(), &error))?;
-            states.push(found.map(|it| it.metadata.resource_version.unwrap_or_default()));
-        }
-        Ok(Self(states))
-    }
-
-    /// What became of the objects between this moment and a later one.
-    ///
-    /// # Errors
-    /// When a manifest is none.
-    pub fn until(&self, later: &Self, manifests: &[Value]) -> Result<Vec<Line>> {
-        let states = self.0.iter().zip(&later.0).zip(manifests);
-        let line = |((before, after), manifest): ((&Option<String>, &Option<String>), &Value)| {
-            Ok(Object::of(manifest)?.line(match (before, after) {
-                (None, _) => "created",
-                (Some(before), Some(after)) if before == after => "unchanged",
-                (Some(_), _) => "configured",
-            }))
-        };
-        states.map(line).collect()
-    }
 }
 
 /// Applies the manifests one after the other, each by server-side apply: fields that somebody else has set stay.
@@ -374,21 +361,6 @@ mod tests {
         assert_eq!(line(&deployment), "deployment.apps/a created");
         assert_eq!(line(&namespace), "namespace/b created");
         assert!(Object::of(&json!({"apiVersion": "v1", "kind": "Namespace"})).is_err());
-    }
-
-    #[test]
-    fn results_of_objects_are_printed_from_their_states() {
-        let manifests =
-            ["a", "b", "c"].map(|it| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}}));
-        let states = |it: [Option<&str>; 3]| Seen(it.map(|it| it.map(str::to_owned)).into());
-        let before = states([None, Some("1"), Some("2")]);
-        let after = states([Some("3"), Some("1"), Some("4")]);
-        let lines = before.until(&after, &manifests).unwrap();
-        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            lines,
-            ["namespace/a created", "namespace/b unchanged", "namespace/c configured"]
-        );
     }
 
     #[test]

@@ -27,10 +27,22 @@ pub struct HealthFlags {
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, help_heading = "Health")]
     health_listen: Option<SocketAddr>,
     /// The lowest version of TLS that is served, here and where webhooks are: VersionTLS12 (the default) or VersionTLS13
-    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true, help_heading = "Health")]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Health"
+    )]
     tls_min_version: String,
     /// The cipher suites that are served, here and where webhooks are, by their IANA names; those of TLS 1.3 are always
-    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true, help_heading = "Health")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Health"
+    )]
     tls_cipher_suites: String,
 }
 

@@ -120,7 +120,12 @@ impl WebhookFlags {
             let tls = Arc::new(ArcSwap::from(files.read(rules)?));
             let listener = listen(address).await?;
             tokio::spawn(files.follow(rules.clone(), tls.clone(), stop.clone()));
-            tokio::spawn(serving::serve(listener, tls, reviews::of_hub(hub, options), stop.clone()));
+            tokio::spawn(serving::serve(
+                listener,
+                tls,
+                reviews::of_hub(hub, options),
+                stop.clone(),
+            ));
             return Ok(());
         }
         let reached = match (&self.webhook_service, &self.webhook_url) {

@@ -42,6 +42,7 @@ pub fn waits_for(name: &str, seen: &Seen) -> Vec<String> {
         sentences.push(not_accepted(name, cluster));
     }
     if !joined {
+        sentences.extend(import(name, cluster));
         sentences.extend(certificate(name, &seen.csrs));
     }
     if accepted {
@@ -76,6 +77,23 @@ fn not_accepted(name: &str, cluster: &DynamicObject) -> String {
         }
         _ => format!("Cluster {name} waits for a hub administrator to accept it: run {fix}."),
     }
+}
+
+/// Why the hub has not put an agent on it, where it tries to.
+fn import(name: &str, cluster: &DynamicObject) -> Option<String> {
+    let told = conditions::of(cluster, "ManagedClusterImportSucceeded")?;
+    if told.is_true() {
+        return None;
+    }
+    if told.reason == "KubeConfigNotFound" {
+        return Some(format!(
+            "Cluster {name} is not imported yet: its Cluster of Cluster API is not Provisioned."
+        ));
+    }
+    let why = told.says().trim_end_matches('.').to_owned();
+    Some(format!(
+        "Cluster {name} is not imported yet, and the hub will try again: {why}."
+    ))
 }
 
 /// What is missing between the agent and a certificate, judged by the request that got furthest.
@@ -286,6 +304,27 @@ mod tests {
         for (cluster, wanted) in cases {
             assert_eq!(waits_for("cluster3", &seen(cluster)), wanted);
         }
+    }
+
+    #[test]
+    fn an_import_that_fails_says_why() {
+        let said = |reason: &str, message: &str| {
+            let import = ("ManagedClusterImportSucceeded", "False", reason, message);
+            let mut all = waits_for("cluster3", &seen(cluster(true, &[ACCEPTED, import])));
+            all.retain(|it| it.contains("imported"));
+            all.join(" ")
+        };
+        assert_eq!(
+            said("ImportFailed", "https://c3 does not answer"),
+            "Cluster cluster3 is not imported yet, and the hub will try again: https://c3 does not answer."
+        );
+        assert_eq!(
+            said("KubeConfigNotFound", "Secret for kubeconfig is not found."),
+            "Cluster cluster3 is not imported yet: its Cluster of Cluster API is not Provisioned."
+        );
+        let done = ("ManagedClusterImportSucceeded", "True", "ImportSucceed", "");
+        let all = waits_for("cluster3", &seen(cluster(true, &[ACCEPTED, done])));
+        assert!(all.iter().all(|it| !it.contains("imported")), "{all:?}");
     }
 
     #[test]

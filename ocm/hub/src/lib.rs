@@ -57,7 +57,9 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let caches = controllers::caches(client.clone(), cancel);
     let parts = Component::ALL.into_iter();
     let parts = parts.filter(|it| !(options.without_add_ons && *it == Component::AddOns));
-    let running: Vec<Running> = parts.flat_map(|it| controllers::start(&client, &caches, it, &options)).collect();
+    let running: Vec<Running> = parts
+        .flat_map(|it| controllers::start(&client, &caches, it, &options))
+        .collect();
     // Its kinds are all there, and a hub that is started works.
     join_all(running.iter().map(|it| it.queue.begun())).await;
     Ok(Hub { caches, running })

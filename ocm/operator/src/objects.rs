@@ -206,7 +206,8 @@ impl Current {
     }
 }
 
-/// Reads objects, several at a time.
+/// Reads objects, several at a time. What the operator may not read counts as not there: roles of upstream's charts have not
+/// every kind that some release makes, or that is to be taken away. Where it is to be kept, its creation says what is missing.
 ///
 /// # Errors
 /// When one cannot be read; that it is not there is no error.
@@ -230,6 +231,7 @@ async fn read(apis: &Apis, target: Target) -> Result<Option<(Target, Value)>, Lo
             let found = found.map(|it| typed(&it, &target.api_resource));
             Ok(found.map(|it| (target, it)))
         }
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
         Err(source) => Err(LookError::Read {
             target: Box::new(target),
             source,

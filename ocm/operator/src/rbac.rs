@@ -50,14 +50,40 @@ pub const UPSTREAM_HUB: &[Right] = &[
         "create get list update watch patch delete deletecollection",
         "What a hub is made of.",
     ),
-    Right::new("", "serviceaccounts/token", "create", "Kubeconfigs of a hosted hub's components."),
-    Right::new("", "serviceaccounts/token", "subscribe", "Agents of add-ons with a token."),
+    Right::new(
+        "",
+        "serviceaccounts/token",
+        "create",
+        "Kubeconfigs of a hosted hub's components.",
+    ),
+    Right::new(
+        "",
+        "serviceaccounts/token",
+        "subscribe",
+        "Agents of add-ons with a token.",
+    ),
     Right::new("", "pods", "get", "The source of the operator's events."),
-    Right::new("", "secrets", "get list watch update patch delete", "Certificates and kubeconfigs.").only(HUB_SECRETS),
+    Right::new(
+        "",
+        "secrets",
+        "get list watch update patch delete",
+        "Certificates and kubeconfigs.",
+    )
+    .only(HUB_SECRETS),
     Right::new("", "secrets", "create", "The same, when they are not there yet."),
-    Right::new(LEASES, "leases", ALL, "Which of several operators works; heartbeats of clusters."),
+    Right::new(
+        LEASES,
+        "leases",
+        ALL,
+        "Which of several operators works; heartbeats of clusters.",
+    ),
     Right::new("", "nodes", SEEN, "How many pods a hub has."),
-    Right::new("authorization.k8s.io", "subjectaccessreviews", "create get", "What the webhooks ask."),
+    Right::new(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        "create get",
+        "What the webhooks ask.",
+    ),
     Right::new(
         "",
         "events",
@@ -79,7 +105,12 @@ pub const UPSTREAM_HUB: &[Right] = &[
         "The rights of the components, of clusters and of add-ons' agents.",
     ),
     Right::new(CRDS, "customresourcedefinitions", ALL, "OCM's kinds,"),
-    Right::new(CRDS, "customresourcedefinitions/status", WRITTEN, "and their stored versions."),
+    Right::new(
+        CRDS,
+        "customresourcedefinitions/status",
+        WRITTEN,
+        "and their stored versions.",
+    ),
     Right::new("apiregistration.k8s.io", "apiservices", ALL, "Of earlier releases."),
     Right::new(
         ADMISSION,
@@ -87,41 +118,91 @@ pub const UPSTREAM_HUB: &[Right] = &[
         ALL,
         "Where the API server asks the webhooks.",
     ),
-    Right::new("networking.k8s.io", "networkpolicies", ALL, "With the gate NetworkPolicies."),
-    Right::new(OPERATOR, "clustermanagers", "get list watch update delete patch", "What is asked for,"),
+    Right::new(
+        "networking.k8s.io",
+        "networkpolicies",
+        ALL,
+        "With the gate NetworkPolicies.",
+    ),
+    Right::new(
+        OPERATOR,
+        "clustermanagers",
+        "get list watch update delete patch",
+        "What is asked for,",
+    ),
     Right::new(OPERATOR, "clustermanagers/status", WRITTEN, "and how it is."),
-    Right::new("migration.k8s.io", "storageversionmigrations", ALL, "Migrations of stored versions."),
+    Right::new(
+        "migration.k8s.io",
+        "storageversionmigrations",
+        ALL,
+        "Migrations of stored versions.",
+    ),
     Right::new(
         ADDON,
         "managedclusteraddons clustermanagementaddons",
         ALL,
         "From here on: what the components are granted. Add-ons,",
     ),
-    Right::new(ADDON, "managedclusteraddons/status clustermanagementaddons/status", WRITTEN, "how they are,"),
+    Right::new(
+        ADDON,
+        "managedclusteraddons/status clustermanagementaddons/status",
+        WRITTEN,
+        "how they are,",
+    ),
     Right::new(
         ADDON,
         "managedclusteraddons/finalizers clustermanagementaddons/finalizers",
         "update",
         "and who owns what;",
     ),
-    Right::new(ADDON, "addondeploymentconfigs addontemplates", SEEN, "their configurations."),
-    Right::new("authentication.k8s.io", "tokenreviews", "create", "Who calls the gRPC server."),
-    Right::new(CERTIFICATES, "certificatesigningrequests", "create get list watch", "Requests of clusters,"),
+    Right::new(
+        ADDON,
+        "addondeploymentconfigs addontemplates",
+        SEEN,
+        "their configurations.",
+    ),
+    Right::new(
+        "authentication.k8s.io",
+        "tokenreviews",
+        "create",
+        "Who calls the gRPC server.",
+    ),
+    Right::new(
+        CERTIFICATES,
+        "certificatesigningrequests",
+        "create get list watch",
+        "Requests of clusters,",
+    ),
     Right::new(
         CERTIFICATES,
         "certificatesigningrequests/approval certificatesigningrequests/status",
         "update",
         "approved and signed,",
     ),
-    Right::new(CERTIFICATES, "signers", "approve sign", "for Kubernetes' signer and those of add-ons."),
-    Right::new(CLUSTER, "managedclusters", "get list watch create update patch", "Clusters."),
+    Right::new(
+        CERTIFICATES,
+        "signers",
+        "approve sign",
+        "for Kubernetes' signer and those of add-ons.",
+    ),
+    Right::new(
+        CLUSTER,
+        "managedclusters",
+        "get list watch create update patch",
+        "Clusters.",
+    ),
     Right::new(
         CLUSTER,
         "managedclustersetbindings placements addonplacementscores",
         SEEN,
         "What placements are decided by,",
     ),
-    Right::new(CLUSTER, "managedclustersets placementdecisions", ALL, "sets, and decisions;"),
+    Right::new(
+        CLUSTER,
+        "managedclustersets placementdecisions",
+        ALL,
+        "sets, and decisions;",
+    ),
     Right::new(
         CLUSTER,
         "managedclusters/status managedclustersetbindings/status managedclustersets/status placements/status \
@@ -129,9 +210,24 @@ pub const UPSTREAM_HUB: &[Right] = &[
         WRITTEN,
         "how they are,",
     ),
-    Right::new(CLUSTER, "placements/finalizers", "update", "and who owns the decisions."),
-    Right::new(REGISTER, "managedclusters/clientcertificates", "renew", "Renewals of clusters' certificates."),
-    Right::new(REGISTER, "managedclusters/accept", "update", "Clusters that are accepted without a human."),
+    Right::new(
+        CLUSTER,
+        "placements/finalizers",
+        "update",
+        "and who owns the decisions.",
+    ),
+    Right::new(
+        REGISTER,
+        "managedclusters/clientcertificates",
+        "renew",
+        "Renewals of clusters' certificates.",
+    ),
+    Right::new(
+        REGISTER,
+        "managedclusters/accept",
+        "update",
+        "Clusters that are accepted without a human.",
+    ),
     Right::new(
         WORK,
         "manifestworkreplicasets",
@@ -145,23 +241,48 @@ pub const UPSTREAM_HUB: &[Right] = &[
         "get list watch create update delete deletecollection patch execute-as",
         "works,",
     ),
-    Right::new(WORK, "manifestworks/status manifestworkreplicasets/status", WRITTEN, "and how they are."),
+    Right::new(
+        WORK,
+        "manifestworks/status manifestworkreplicasets/status",
+        WRITTEN,
+        "and how they are.",
+    ),
     Right::new(
         "flowcontrol.apiserver.k8s.io",
         "flowschemas prioritylevelconfigurations",
         SEEN,
         "Of the webhooks' API machinery.",
     ),
-    Right::new("config.openshift.io", "infrastructures", "get", "The API server's address on OpenShift."),
+    Right::new(
+        "config.openshift.io",
+        "infrastructures",
+        "get",
+        "The API server's address on OpenShift.",
+    ),
     Right::new(
         "multicluster.x-k8s.io",
         "clusterprofiles",
         ALL,
         "Clusters as others know them, with the gate ClusterProfile,",
     ),
-    Right::new("multicluster.x-k8s.io", "clusterprofiles/status", WRITTEN, "and how they are."),
-    Right::new("cluster.x-k8s.io", "clusters", SEEN, "Clusters of Cluster API, with the gate ClusterImporter."),
-    Right::new(CLUSTER, "managedclustersets/join", "create", "Clusters that are put into sets."),
+    Right::new(
+        "multicluster.x-k8s.io",
+        "clusterprofiles/status",
+        WRITTEN,
+        "and how they are.",
+    ),
+    Right::new(
+        "cluster.x-k8s.io",
+        "clusters",
+        SEEN,
+        "Clusters of Cluster API, with the gate ClusterImporter.",
+    ),
+    Right::new(
+        CLUSTER,
+        "managedclustersets/join",
+        "create",
+        "Clusters that are put into sets.",
+    ),
 ];
 
 /// What a cluster's operator may do in upstream's layout. One rule is more than in v1.3.1 and as in its successor:
@@ -178,13 +299,28 @@ pub const UPSTREAM_KLUSTERLET: &[Right] = &[
         "create get list update watch patch",
         "Which of several operators works.",
     ),
-    Right::new("authorization.k8s.io", "subjectaccessreviews", "create", "Of earlier releases."),
+    Right::new(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        "create",
+        "Of earlier releases.",
+    ),
     Right::new("", "namespaces", ALL, "The agent's, and that of add-ons."),
     Right::new("", "nodes", SEEN, "How many pods an agent has."),
     Right::new("", "events", "create patch update", "What happened, in words,"),
-    Right::new("events.k8s.io", "events", "create patch update", "in both of their groups."),
+    Right::new(
+        "events.k8s.io",
+        "events",
+        "create patch update",
+        "in both of their groups.",
+    ),
     Right::new("apps", "deployments", ALL, "The agent."),
-    Right::new(RBAC, "clusterrolebindings rolebindings", ALL, "The rights of the agent,"),
+    Right::new(
+        RBAC,
+        "clusterrolebindings rolebindings",
+        ALL,
+        "The rights of the agent,",
+    ),
     Right::new(
         RBAC,
         "clusterroles roles",
@@ -192,18 +328,48 @@ pub const UPSTREAM_KLUSTERLET: &[Right] = &[
         "which the operator does not have itself.",
     ),
     Right::new(CRDS, "customresourcedefinitions", ALL, "OCM's kinds on a cluster."),
-    Right::new("networking.k8s.io", "networkpolicies", ALL, "With the gate NetworkPolicies."),
-    Right::new(OPERATOR, "klusterlets", "get list watch update patch delete", "What is asked for,"),
+    Right::new(
+        "networking.k8s.io",
+        "networkpolicies",
+        ALL,
+        "With the gate NetworkPolicies.",
+    ),
+    Right::new(
+        OPERATOR,
+        "klusterlets",
+        "get list watch update patch delete",
+        "What is asked for,",
+    ),
     Right::new(OPERATOR, "klusterlets/status", WRITTEN, "and how it is."),
-    Right::new(WORK, "appliedmanifestworks", "list update patch", "What an agent leaves behind."),
+    Right::new(
+        WORK,
+        "appliedmanifestworks",
+        "list update patch",
+        "What an agent leaves behind.",
+    ),
 ];
 
 /// Which of several operators works.
-const LEADING: Right = Right::new(LEASES, "leases", "create get update", "Which of several operators works.");
+const LEADING: Right = Right::new(
+    LEASES,
+    "leases",
+    "create get list update watch",
+    "Which of several operators works.",
+);
 /// Who asks for `/metrics`, and whether they may.
 const METRICS: [Right; 2] = [
-    Right::new("authentication.k8s.io", "tokenreviews", "create", "Who asks for /metrics,"),
-    Right::new("authorization.k8s.io", "subjectaccessreviews", "create", "and whether they may."),
+    Right::new(
+        "authentication.k8s.io",
+        "tokenreviews",
+        "create",
+        "Who asks for /metrics,",
+    ),
+    Right::new(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        "create",
+        "and whether they may.",
+    ),
 ];
 
 /// What the hub's operator may do in the compact layout.
@@ -212,7 +378,12 @@ pub fn hub() -> Vec<Right> {
         <hub::ClusterManagers as Reconciler>::RIGHTS,
         <hub::ServingCertificates as Reconciler>::RIGHTS,
     ];
-    of_controllers.concat().into_iter().chain([LEADING]).chain(METRICS).collect()
+    of_controllers
+        .concat()
+        .into_iter()
+        .chain([LEADING])
+        .chain(METRICS)
+        .collect()
 }
 
 /// What a cluster's operator may do in the compact layout.

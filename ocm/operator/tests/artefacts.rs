@@ -37,7 +37,8 @@ fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
             object["stringData"]["token-secret"] = json!("random");
         }
     }
-    objects.sort_by_key(|it| [&it["kind"], &it["metadata"]["namespace"], &it["metadata"]["name"]].map(Value::to_string));
+    objects
+        .sort_by_key(|it| [&it["kind"], &it["metadata"]["namespace"], &it["metadata"]["name"]].map(Value::to_string));
     objects
 }
 
@@ -68,7 +69,12 @@ fn resources(folder: &Path) -> Vec<Value> {
 /// The output of a program, unless there is none.
 fn output(program: &Path, arguments: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(root()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
         eprintln!("skipped: there is no {}", program.display());
         return None;
@@ -98,36 +104,69 @@ fn kustomize_bases_hold_the_objects_of_the_charts() {
 }
 
 #[test]
+fn a_sample_has_what_clusters_join_with() {
+    let folder = root().join("deploy/cluster-manager/config/samples/bootstrap");
+    let chart = render("cluster-manager", json!({"createBootstrapSA": true}));
+    let without = render("cluster-manager", json!({}));
+    let names = |it: &Value| (it["kind"].clone(), it["metadata"]["name"].clone());
+    let known: Vec<_> = without.iter().map(names).collect();
+    let added: Vec<Value> = chart.into_iter().filter(|it| !known.contains(&names(it))).collect();
+    assert_eq!(added.len(), 3);
+    assert_eq!(sorted(resources(&folder)), sorted(added));
+}
+
+#[test]
 fn a_bundle_installs_what_the_chart_installs() {
     for name in OPERATORS {
         let chart = render(name, json!({}));
-        let (deployment, role, followed) = (of_kind(&chart, "Deployment"), of_kind(&chart, "ClusterRole"), chart.last().unwrap());
+        let (deployment, role, followed) = (
+            of_kind(&chart, "Deployment"),
+            of_kind(&chart, "ClusterRole"),
+            chart.last().unwrap(),
+        );
         let folder = root().join(format!("deploy/olm/{name}"));
         let csv = read(&folder.join(format!("manifests/{name}.clusterserviceversion.yaml"))).remove(0);
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!((&csv["metadata"]["name"], &csv["spec"]["version"]), (&json!(format!("{name}.v{version}")), &json!(version)));
+        assert_eq!(
+            (&csv["metadata"]["name"], &csv["spec"]["version"]),
+            (&json!(format!("{name}.v{version}")), &json!(version))
+        );
         let strategy = &csv["spec"]["install"]["spec"];
         assert_eq!(
             strategy["deployments"],
             json!([{"name": name, "label": {"app": name}, "spec": deployment["spec"]}])
         );
         let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
-        assert_eq!(strategy["clusterPermissions"], json!([{"serviceAccountName": account, "rules": role["rules"]}]));
-        let examples: Value = serde_json::from_str(csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            strategy["clusterPermissions"],
+            json!([{"serviceAccountName": account, "rules": role["rules"]}])
+        );
+        let examples: Value =
+            serde_json::from_str(csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap()).unwrap();
         assert_eq!(examples, json!([followed]));
         let modes = csv["spec"]["installModes"].as_array().unwrap();
-        let supported: Vec<&Value> = modes.iter().filter(|it| it["supported"] == true).map(|it| &it["type"]).collect();
+        let supported: Vec<&Value> = modes
+            .iter()
+            .filter(|it| it["supported"] == true)
+            .map(|it| &it["type"])
+            .collect();
         assert_eq!(supported, ["OwnNamespace", "SingleNamespace", "AllNamespaces"]);
 
         let owned = &csv["spec"]["customresourcedefinitions"]["owned"][0];
         let (plural, _) = owned["name"].as_str().unwrap().split_once('.').unwrap();
         let crd = read(&folder.join(format!("manifests/operator.open-cluster-management.io_{plural}.yaml"))).remove(0);
         assert_eq!(&crd, of_kind(&chart, "CustomResourceDefinition"));
-        assert_eq!((&owned["kind"], &owned["name"]), (&followed["kind"], &crd["metadata"]["name"]));
+        assert_eq!(
+            (&owned["kind"], &owned["name"]),
+            (&followed["kind"], &crd["metadata"]["name"])
+        );
         let annotations = read(&folder.join("metadata/annotations.yaml")).remove(0);
         let annotations = annotations["annotations"].as_object().unwrap();
         let said = |of: &str| &annotations[&format!("operators.operatorframework.io.bundle.{of}.v1")];
-        assert_eq!((said("channels"), said("channel.default"), said("package")), (&json!("stable"), &json!("stable"), &json!(name)));
+        assert_eq!(
+            (said("channels"), said("channel.default"), said("package")),
+            (&json!("stable"), &json!("stable"), &json!(name))
+        );
         // The image of the bundle says the same.
         let recipe = fs::read_to_string(folder.join("bundle.Containerfile")).unwrap();
         for (key, value) in annotations {
@@ -158,7 +197,16 @@ fn helm_makes_the_same_of_the_charts() {
         let shared = [json!({}), json!({"layout": "upstream"}), json!({ "images": images })];
         for values in shared.iter().chain(more) {
             let chart = format!("deploy/charts/{name}");
-            let arguments = ["template", name, &chart, "--namespace", NAMESPACE, "--include-crds", "--values", "-"];
+            let arguments = [
+                "template",
+                name,
+                &chart,
+                "--namespace",
+                NAMESPACE,
+                "--include-crds",
+                "--values",
+                "-",
+            ];
             let Some(made) = output(&helm, &arguments, &values.to_string()) else {
                 return;
             };

@@ -1,5 +1,5 @@
-# Our operator with upstream's own programs under it, put there by upstream's clusteradm: hub controllers, webhooks and agents are
-# upstream's, as pods that our operator makes.
+# Our operator with upstream's own programs under it, put there by upstream's clusteradm: hub controllers and agents are upstream's, as
+# pods that our operator makes. Webhook servers are ours (see `pod`).
 
 file work.yaml
     apiVersion: work.open-cluster-management.io/v1
@@ -83,14 +83,6 @@ $ clusteradm $HUB init --bundle-version v1.3.1 --output-join-command-file join.s
 ...
 The multicluster hub control plane has been initialized successfully!
 ...
-
-# Upstream's webhook servers listen on all addresses of the machine, so each has ports of its own.
-let P $ shuf -i 20000-29980 -n 1
-
-$ bind() { printf '"%sWebhookConfiguration":{"bindConfiguration":{"port":%s,"healthProbePort":%s,"metricsPort":%s}}' "$@"; }; printf '{"spec":{"deployOption":{"default":{%s,%s}}}}' "$(bind registration $P $((P+1)) $((P+2)))" "$(bind work $((P+3)) $((P+4)) $((P+5)))" > ports.json
-
-$ kubectl $HUB patch clustermanager cluster-manager --type=merge --patch-file ports.json
-clustermanager.operator.open-cluster-management.io/cluster-manager patched
 
 $ kubectl $HUB wait clustermanager/cluster-manager --for=condition=Progressing=False --timeout=120s
 clustermanager.operator.open-cluster-management.io/cluster-manager condition met

@@ -283,9 +283,7 @@ async fn values_from_a_secret_decide_what_is_installed() {
     );
     let deployments: Api<Deployment> = Api::namespaced(cluster.client(), AGENT);
     let deployment = deployments.get("klusterlet").await.unwrap();
-    let image = deployment.spec.unwrap().template.spec.unwrap().containers[0]
-        .image
-        .clone();
+    let image = deployment.spec.template.spec.unwrap().containers[0].image.clone();
     assert_eq!(
         image.as_deref(),
         Some("quay.io/open-cluster-management/registration-operator:v1.3.1")

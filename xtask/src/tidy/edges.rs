@@ -111,6 +111,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "operator",
             "client",
+            // Kubeconfigs with what they name inlined, and amounts of resources.
+            "credential",
+            "kube-primitives",
             "output",
             "hub",
             "ocm-addon-sdk",

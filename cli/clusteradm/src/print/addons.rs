@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
-use output::table::Table;
 
-use super::{Paint, label, name, namespace, status, tree::Node, verdict, works};
+use super::{Paint, label, name, namespace, rows, status, tree::Node, verdict, works};
 
 const CONDITIONS: [&str; 3] = ["Available", "ManifestApplied", "RegistrationApplied"];
 
@@ -27,11 +26,8 @@ impl AddOns {
 
     /// As a table.
     pub fn table(&self) -> String {
-        let mut table = Table::new(["NAME", "INSTALLEDCLUSTERS"]);
-        for it in &self.offered {
-            table.row(vec![name(it), self.of(it).count().to_string()]);
-        }
-        table.render()
+        let row = |it: &DynamicObject| vec![name(it), self.of(it).count().to_string()];
+        rows(["NAME", "INSTALLEDCLUSTERS"], self.offered.iter().map(row).collect())
     }
 
     /// As a tree. An add-on that no cluster has is not in it.

@@ -1,9 +1,8 @@
 //! `get clusters`
 
 use kube::core::DynamicObject;
-use output::table::Table;
 
-use super::{condition, label, name, text, tree::Node};
+use super::{condition, label, name, rows, text, tree::Node};
 
 /// What is told of one cluster.
 struct Row {
@@ -34,7 +33,7 @@ impl Row {
 
 /// The clusters as a table.
 pub fn table(clusters: &[DynamicObject]) -> String {
-    let mut table = Table::new([
+    let header = [
         "NAME",
         "ACCEPTED",
         "AVAILABLE",
@@ -42,9 +41,9 @@ pub fn table(clusters: &[DynamicObject]) -> String {
         "CPU",
         "MEMORY",
         "KUBERNETES VERSION",
-    ]);
-    for it in clusters.iter().map(Row::of) {
-        table.row(vec![
+    ];
+    let row = |it: Row| {
+        vec![
             it.name,
             it.accepted,
             it.available,
@@ -52,9 +51,9 @@ pub fn table(clusters: &[DynamicObject]) -> String {
             it.cpu,
             it.memory,
             it.version,
-        ]);
-    }
-    table.render()
+        ]
+    };
+    rows(header, clusters.iter().map(Row::of).map(row).collect())
 }
 
 /// The clusters as a tree.
@@ -65,8 +64,8 @@ pub fn tree(clusters: &[DynamicObject]) -> String {
             Node::leaf("Accepted", it.accepted),
             Node::leaf("Available", it.available),
             Node::leaf("ClusterSet", it.set),
-            Node::leaf("KubernetesVersion", it.version),
             Node::group("Capacity", capacity),
+            Node::leaf("KubernetesVersion", it.version),
         ];
         Node::group(&it.name, below)
     };
@@ -98,6 +97,7 @@ mod tests {
              cluster1   true       True        default      4     8148060Ki   v1.36.0\n\
              new        false\n"
         );
+        assert_eq!(table(&[]), "");
     }
 
     #[test]
@@ -115,10 +115,10 @@ mod tests {
                 "<Accepted> true",
                 "<Available> True",
                 "<ClusterSet> default",
-                "<KubernetesVersion> v1.36.0",
                 "<Capacity> ",
                 "<Cpu> 4",
                 "<Memory> 8148060Ki",
+                "<KubernetesVersion> v1.36.0",
             ]
         );
     }

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
-use output::table::Table;
 
-use super::{list, name, text, tree::Node};
+use super::{list, name, rows, text, tree::Node};
 
 /// What a set has beside itself: the namespaces it is bound to and its clusters, by its name.
 #[derive(Debug, Default)]
@@ -42,11 +41,9 @@ impl Row {
 
 /// The sets as a table.
 pub fn table(sets: &[DynamicObject], around: &Around) -> String {
-    let mut table = Table::new(["NAME", "BOUND NAMESPACES", "STATUS", "MANAGED NAMESPACES"]);
-    for it in sets.iter().map(|it| Row::of(it, around)) {
-        table.row(vec![it.name, it.bound, it.status, it.managed.join(",")]);
-    }
-    table.render()
+    let header = ["NAME", "BOUND NAMESPACES", "STATUS", "MANAGED NAMESPACES"];
+    let row = |it: Row| vec![it.name, it.bound, it.status, it.managed.join(",")];
+    rows(header, sets.iter().map(|it| row(Row::of(it, around))).collect())
 }
 
 /// The sets as a tree.

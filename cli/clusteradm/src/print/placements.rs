@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
-use output::table::Table;
 use serde_json::Value;
 
-use super::{Paint, list, name, namespace, status, text, tree::Node, verdict};
+use super::{Paint, list, name, namespace, rows, status, text, tree::Node, verdict};
 
 /// The chosen clusters, by the namespace and the name of the placement.
 pub type Chosen = BTreeMap<(String, String), Vec<String>>;
@@ -21,13 +20,13 @@ fn chosen(placement: &DynamicObject, all: &Chosen) -> Option<Vec<String>> {
 /// The placements as a table.
 pub fn table(placements: &[DynamicObject], all: &Chosen) -> String {
     // Upstream's spelling, which scripts may look for.
-    let mut table = Table::new(["NAME", "STATUS", "REASON", "SELETEDCLUSTERS"]);
-    for it in placements {
+    let header = ["NAME", "STATUS", "REASON", "SELETEDCLUSTERS"];
+    let row = |it: &DynamicObject| {
         let first = &it.data["status"]["conditions"][0];
         let clusters = list(&chosen(it, all).unwrap_or_default());
-        table.row(vec![name(it), text(&first["status"]), text(&first["reason"]), clusters]);
-    }
-    table.render()
+        vec![name(it), text(&first["status"]), text(&first["reason"]), clusters]
+    };
+    rows(header, placements.iter().map(row).collect())
 }
 
 /// The placements as a tree.

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
-use output::table::Table;
 use serde_json::Value;
 
-use super::{Paint, condition, name, namespace, status, text, tree::Node};
+use super::{Paint, condition, name, namespace, rows, status, text, tree::Node};
 
 /// What is told of one work.
 struct Row {
@@ -28,18 +27,12 @@ impl Row {
 
 /// The works as a table.
 pub fn table(works: &[DynamicObject]) -> String {
-    let mut table = Table::new(["NAME", "CLUSTER", "NUMBER OF MANIFESTS", "APPLIED", "AVAILABLE"]);
-    for work in works {
+    let header = ["NAME", "CLUSTER", "NUMBER OF MANIFESTS", "APPLIED", "AVAILABLE"];
+    let row = |work: &DynamicObject| {
         let it = Row::of(work);
-        table.row(vec![
-            name(work),
-            namespace(work),
-            it.manifests,
-            it.applied,
-            it.available,
-        ]);
-    }
-    table.render()
+        vec![name(work), namespace(work), it.manifests, it.applied, it.available]
+    };
+    rows(header, works.iter().map(row).collect())
 }
 
 /// The works as a tree: those of one cluster hang on one branch.

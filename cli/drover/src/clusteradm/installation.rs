@@ -8,7 +8,10 @@ use anyhow::{Context, Result, bail};
 use client::{bootstrap::Invitation, cluster_name, connect::ApiServer};
 use cobra::FlagValues;
 use installation::{
-    Mode, charts,
+    Mode,
+    accept::{self, AcceptOptions, Event, Requesters},
+    capi::CapiFlags,
+    charts,
     cluster::{
         self, AddOnDriver, CLIENT_CERT_SECONDS, JoinOptions,
         hub_access::{HubAccess, Route, Trust},
@@ -21,6 +24,7 @@ use installation::{
         clean::{self, CleanOptions},
     },
     images::{ImageFlags, Images},
+    info,
     resources::{ResourceFlags, amount},
     token,
     upgrade::{self, UpgradeOptions},
@@ -35,7 +39,7 @@ use super::{
     line::Line,
     preflight::{self, Check},
 };
-use crate::command::{accept::Accept, init::Refused};
+use crate::command::init::Refused;
 
 impl Line<'_> {
     fn mode(&self) -> Mode {
@@ -154,7 +158,7 @@ pub async fn init(line: &Line<'_>) -> Result<()> {
     charts::keep(&all, line.file("output-file").as_deref())?;
     if line.is_dry_run() {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
-        output::print(&documents.join("---\n"))?;
+        return output::print(&documents.join("---\n"));
     }
     let mut tell = |step: hub::Step| match step {
         _ if !options.wait => Ok(()),
@@ -213,14 +217,14 @@ async fn info_check(hub: &ApiServer) -> Result<Check> {
     let maps: Api<ConfigMap> = Api::namespaced(hub.client.clone(), "kube-public");
     let found = maps.get_opt("cluster-info").await;
     let found = found.map_err(|error| hub.explain("could not look for kube-public/cluster-info", &error))?;
-    Ok(match found {
-        None => check.warning(
-            "no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it",
-        ),
-        Some(it) if it.data.is_none_or(|it| it.get("kubeconfig").is_none_or(String::is_empty)) => {
-            check.error("empty kubeconfig data in cluster-info")
-        }
-        Some(_) => check,
+    let Some(found) = found else {
+        let text = "no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it";
+        return Ok(check.warning(text));
+    };
+    let told = found.data.and_then(|mut it| it.remove("kubeconfig"));
+    Ok(match told.is_none_or(|it| it.is_empty()) {
+        true => check.error("empty kubeconfig data in cluster-info"),
+        false => check,
     })
 }
 
@@ -253,15 +257,42 @@ pub async fn delete_token(line: &Line<'_>) -> Result<()> {
 
 /// `accept`
 pub async fn accept(line: &Line<'_>) -> Result<()> {
-    let accept = Accept {
+    let options = AcceptOptions {
         clusters: line.some_clusters()?,
         wait: line.flags.is_on("wait"),
-        timeout: line.seconds(),
-        requesters: line.flags.list("requesters"),
-        skip_approve_check: line.flags.is_on("skip-approve-check"),
+        timeout: line.timeout(),
+        requesters: match line.flags.is_on("skip-approve-check") {
+            true => Requesters::Anybody,
+            false => Requesters::Bootstrap(line.flags.list("requesters")),
+        },
         dry_run: line.is_dry_run(),
     };
-    accept.accept(&line.hub().await?).await
+    let mut tell = |event: Event| match event {
+        Event::Line(text) => output::say(text),
+        Event::Joined(cluster) => output::say(format_args!(
+            "\n Your managed cluster {cluster} has joined the Hub successfully. Visit \
+             https://open-cluster-management.io/scenarios or \
+             https://github.com/open-cluster-management-io/OCM/tree/main/solutions for next steps."
+        )),
+    };
+    accept::accept(&line.hub().await?, &options, &mut tell).await
+}
+
+/// `get hub-info`
+pub async fn hub_info(line: &Line<'_>) -> Result<()> {
+    let hub = line.hub().await?;
+    output::print(&info::of_hub(&hub).await?.text())
+}
+
+/// `get klusterlet-info`
+pub async fn klusterlet_info(line: &Line<'_>) -> Result<()> {
+    let cluster = line.managed_cluster().await?;
+    let page = info::of_cluster(&cluster, None).await?;
+    if page.is_empty() {
+        // As upstream, on standard output and no failure.
+        return output::say("No klusterlet detected! Please make sure you're using the correct context!");
+    }
+    output::print(&page.text())
 }
 
 /// `join`
@@ -301,7 +332,9 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
             hub_check = hub_check.warning("no ca detected, creating hub kubeconfig without ca");
         }
         if let Some(remark) = remark {
-            hub_check = hub_check.warning(remark);
+            // Its second half names a flag of drover's.
+            let found = remark.split(';').next().unwrap_or_default();
+            hub_check = hub_check.warning(format!("{found}; --ca-file names the one to trust"));
         }
         let made = Kubeconfig::from_yaml(&invitation.kubeconfig()?)?;
         if let Err(error) = is_hub(&made).await {
@@ -334,7 +367,9 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
         None => None,
     };
     let annotations = flags.list("klusterlet-annotation");
-    let annotations = annotations.iter().map(|it| parse_annotation(it).map_err(anyhow::Error::msg));
+    let annotations = annotations
+        .iter()
+        .map(|it| parse_annotation(it).map_err(anyhow::Error::msg));
     let options = JoinOptions {
         bootstrap: route.apply(&kubeconfig).await?,
         images,
@@ -355,7 +390,21 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
         mode: line.mode(),
         ..JoinOptions::new(name.clone(), kubeconfig)
     };
-    let cluster = ApiServer::connect(&line.global).await?;
+    let imported = CapiFlags {
+        capi_import: flags.is_on("capi-import"),
+        capi_kubeconfig: line.file("capi-kubeconfig"),
+        capi_cluster_name: line.text("capi-cluster-name"),
+    };
+    if imported.capi_import && imported.capi_cluster_name.is_none() {
+        bail!("capi-cluster-name must be set");
+    }
+    let cluster = match imported.cluster(&line.global).await? {
+        Some(cluster) => cluster,
+        None => ApiServer::connect(&line.global).await?,
+    };
+    let prepared = cluster::prepare(&cluster, &options).await?;
+    let all = prepared.manifests.all(&[]);
+    charts::keep(&all, line.file("output-file").as_deref())?;
     let mut tell = |step: cluster::Step| match step {
         _ if !options.wait => Ok(()),
         cluster::Step::Applied(_) => Ok(()),
@@ -364,13 +413,11 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
         cluster::Step::KlusterletAvailable => output::say("Klusterlet is now available."),
         cluster::Step::ClusterCreated => output::say("Managed cluster is created."),
     };
-    let made = cluster::join(&cluster, &options, &mut tell).await?;
-    let all = made.all(&[]);
-    charts::keep(&all, line.file("output-file").as_deref())?;
     if line.is_dry_run() {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
         return output::print(&documents.join("---\n"));
     }
+    cluster::join(&cluster, &options, &prepared, &mut tell).await?;
     output::print(&format!(
         "Please log onto the hub cluster and run the following command:\n\n    {} accept --clusters {name}\n\n\
          This is not needed when the ManagedClusterAutoApproval feature is enabled\n",
@@ -388,7 +435,9 @@ fn other_drivers(flags: &FlagValues) -> Result<()> {
         ("csr", Some(name)) => format!("--{name}"),
         _ => format!("--registration-auth {auth}"),
     };
-    bail!("{flag}: drover registers clusters by certificate requests only; leave it out, or write --registration-auth csr")
+    bail!(
+        "{flag}: drover registers clusters by certificate requests only; leave it out, or write --registration-auth csr"
+    )
 }
 
 fn add_on_driver(flags: &FlagValues) -> Result<Option<AddOnDriver>> {
@@ -437,7 +486,9 @@ pub async fn unjoin(line: &Line<'_>) -> Result<()> {
         timeout: line.timeout(),
     };
     let cluster = ApiServer::connect(&line.global).await?;
-    output::say(format_args!("Remove applied resources in the managed cluster {name} ... "))?;
+    output::say(format_args!(
+        "Remove applied resources in the managed cluster {name} ... "
+    ))?;
     let Some(found) = unjoin::look(&cluster, &options).await? else {
         return output::say("klusterlet CRD not found, there is no need to unjoin.");
     };
@@ -478,7 +529,11 @@ pub async fn clean(line: &Line<'_>) -> Result<()> {
 /// `upgrade`
 pub async fn upgrade(what: &str, line: &Line<'_>) -> Result<()> {
     let is_hub = what == "clustermanager";
-    let file = if is_hub { "cluster-manager-values-file" } else { "klusterlet-values-file" };
+    let file = if is_hub {
+        "cluster-manager-values-file"
+    } else {
+        "klusterlet-values-file"
+    };
     let options = UpgradeOptions {
         images: line.images("registry should not be empty")?,
         values_file: line.file(file),

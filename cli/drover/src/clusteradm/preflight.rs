@@ -37,7 +37,10 @@ impl Check {
     }
 
     fn lines(&self) -> String {
-        let warnings = self.warnings.iter().map(|it| format!("\t[WARNING {}]: {it}\n", self.name));
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|it| format!("\t[WARNING {}]: {it}\n", self.name));
         let word = if self.errors.is_empty() { "Passed" } else { "Failed" };
         format!(
             "{}Preflight check: {} {word} with {} warnings and {} errors\n",
@@ -69,9 +72,12 @@ pub fn tell(checks: &[Check]) -> Result<()> {
     for it in checks {
         eprint!("{}", it.lines());
     }
-    let errors = checks
-        .iter()
-        .flat_map(|check| check.errors.iter().map(|it| format!("\t[ERROR {}]: {it}\n", check.name)));
+    let errors = checks.iter().flat_map(|check| {
+        check
+            .errors
+            .iter()
+            .map(|it| format!("\t[ERROR {}]: {it}\n", check.name))
+    });
     let errors: String = errors.collect();
     if errors.is_empty() {
         return Ok(());

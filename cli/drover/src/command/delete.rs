@@ -1,6 +1,7 @@
 //! `drover delete …`
 
 pub mod clusterset;
+mod token;
 pub mod work;
 
 use anyhow::Result;
@@ -15,6 +16,8 @@ pub enum Delete {
     /// Delete a work, and with it what it made on the clusters
     #[command(alias = "works")]
     Work(work::DeleteWork),
+    /// Take away what clusters join with
+    Token(token::DeleteToken),
 }
 
 impl Delete {
@@ -22,6 +25,7 @@ impl Delete {
         match self {
             Self::ClusterSet(it) => it.run(global).await,
             Self::Work(it) => it.run(global).await,
+            Self::Token(it) => it.run(global).await,
         }
     }
 }

@@ -79,9 +79,12 @@ impl ImporterFlags {
             options.renderers = self.import_renderers;
         }
         options.hub_apiserver_url = self.hub_apiserver_url;
-        options.hub_here = Some((target.server.clone(), target.ca.clone()));
+        options.hub_here = (!target.is_of_pod()).then(|| (target.server.clone(), target.ca.clone()));
         options.agent_image = self.agent_image;
         options.bootstrap_service_account = self.bootstrap_serviceaccount;
+        if let Some(namespace) = std::env::var("POD_NAMESPACE").ok().filter(|it| !it.is_empty()) {
+            options.pull_secret.0 = namespace;
+        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! `drover join`: make this cluster one of a hub's, and run its agent.
-//! Upstream: clusteradm `join`, which installs an operator that installs the agent. Here the agent is this process, or
-//! with `--deploy` a Deployment; the cluster is the one of the kubeconfig, or with `--embedded` a Kubernetes API
-//! of its own in this process.
+//! `drover join`: make a cluster one of a hub's.
+//! Upstream: clusteradm `join`, which installs an operator that installs the agent, and so does this, in [`install`].
+//! With `--foreground` the agent is this process instead; with `--embedded` the cluster is, too: a Kubernetes API of its
+//! own.
 
-pub mod deploy;
+mod install;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, CommandFactory, error::ErrorKind};
 use client::{
-    bootstrap::{self, Invitation, parse_server},
+    bootstrap::{Invitation, parse_server},
     cluster_name,
     connect::ApiServer,
     flags::Global,
@@ -25,6 +25,7 @@ use fleet::{
     nodes,
     ports::Ports,
 };
+use installation::cluster::hub_access::{HubAccess, Trust};
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -38,8 +39,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{add_on_credentials::AddOnCredentials, cli::Cli, command::agent::run_agent};
 
-/// Join the cluster of the kubeconfig, or a new embedded one, to a hub, and stay as its agent until Ctrl-C; with
-/// --deploy leave a Deployment there instead
+/// Join the cluster of the kubeconfig to a hub: an operator is put there, which follows a Klusterlet; or, with
+/// --foreground or --embedded, stay as the agent until Ctrl-C
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("hub").required(true).multiple(false)
     .args(["hub_token", "bootstrap_kubeconfig", "hub_kubeconfig"]))]
@@ -71,8 +72,12 @@ pub struct Join {
     /// An administrator's kubeconfig of the hub, to make the token with
     #[arg(long, value_name = "FILE", help_heading = "The hub")]
     hub_kubeconfig: Option<PathBuf>,
-    /// Start a Kubernetes API for the cluster in this process, instead of joining the one of the kubeconfig
+    /// Be the agent of the cluster of the kubeconfig until Ctrl-C, and install nothing
     #[arg(long, help_heading = "The cluster")]
+    foreground: bool,
+    /// Start a Kubernetes API for the cluster in this process and be its agent, instead of joining the one of the
+    /// kubeconfig
+    #[arg(long, conflicts_with = "foreground", help_heading = "The cluster")]
     embedded: bool,
     /// Where the embedded cluster keeps everything [default: .drover-NAME]
     #[arg(long, value_name = "DIR", requires = "embedded", help_heading = "The cluster")]
@@ -94,7 +99,7 @@ pub struct Join {
     #[command(flatten)]
     add_ons: AddOnCredentials,
     #[command(flatten)]
-    deploy: deploy::Deploy,
+    install: install::Install,
 }
 
 impl Join {
@@ -109,14 +114,18 @@ impl Join {
             let text = "--embedded and --kubeconfig exclude each other: the cluster is either new or the kubeconfig's";
             Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
-        if let Some(flag) = self.deploy.stray() {
-            let text = format!("{flag} is for an agent that is left on the cluster as a Deployment: add --deploy");
-            Cli::command().error(ErrorKind::MissingRequiredArgument, text).exit();
+        if let Some(sentence) = self.install.refused() {
+            Cli::command().error(ErrorKind::ArgumentConflict, sentence).exit();
         }
-        if self.deploy.deploy {
-            let (_, bootstrap) = self.hub().await?;
-            let cluster = ApiServer::connect(global).await?;
-            return self.deploy.run(&self.cluster_name, &bootstrap, &cluster).await;
+        if !self.embedded && !self.foreground {
+            let (_, hub) = self.hub().await?;
+            return self.install.run(global, &self.cluster_name, hub, &self.add_ons).await;
+        }
+        if let Some(flag) = self.install.stray() {
+            let how = if self.embedded { "--embedded" } else { "--foreground" };
+            let text =
+                format!("{flag} is for an agent that is installed, and with {how} none is: leave one of them out");
+            Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         process::raise_open_files();
         let stop = CancellationToken::new();
@@ -261,6 +270,10 @@ impl Join {
             return Ok(KubeconfigSource::Path(path.clone()));
         }
         let invitation = if let Some(path) = &self.hub_kubeconfig {
+            if self.install.is_dry_run() {
+                // A token would be made, and thrown away.
+                return Ok(KubeconfigSource::Path(path.clone()));
+            }
             Invitation::make(&admin(path).await?, None).await?
         } else {
             let token = self
@@ -271,19 +284,16 @@ impl Join {
                 .hub_apiserver
                 .clone()
                 .ok_or_else(|| anyhow!("--hub-apiserver is missing"))?;
-            let server = server.trim_end_matches('/').to_owned();
-            let (ca, remark) = match &self.ca_file {
-                Some(path) => (bootstrap::read_ca(path)?, None),
-                None => bootstrap::discover_ca(&server, self.hub_ca_hash.as_deref()).await?,
+            let trust = match (&self.ca_file, &self.hub_ca_hash) {
+                (Some(path), _) => Trust::File(path.clone()),
+                (None, Some(hash)) => Trust::Hash(hash.clone()),
+                (None, None) => Trust::FirstAnswer,
             };
+            let (invitation, remark) = HubAccess { server, token, trust }.invitation().await?;
             if let Some(remark) = remark {
                 eprintln!("warning: {remark}");
             }
-            Invitation {
-                server,
-                token,
-                ca: Some(ca),
-            }
+            invitation
         };
         Ok(KubeconfigSource::Inline(invitation.kubeconfig()?))
     }

@@ -174,7 +174,16 @@ async fn a_container_sees_its_environment_and_its_account() {
     let lines: Vec<_> = log.lines().collect();
     assert_eq!(
         lines,
-        ["red p", "127.0.0.1", "default", "1", "app=\"x\"", "writable", "none", "3"]
+        [
+            "red p",
+            "127.0.0.1",
+            "default",
+            "1",
+            "app=\"x\"",
+            "writable",
+            "none",
+            "3"
+        ]
     );
     world.stop().await;
 }

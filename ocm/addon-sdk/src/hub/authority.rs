@@ -189,7 +189,9 @@ impl Authority {
         };
         let key = &authority.public_key().subject_public_key.data;
         let signed = certificate.tbs_certificate.as_ref();
-        verification.verify_sig(key, signed, &certificate.signature_value.data).is_ok()
+        verification
+            .verify_sig(key, signed, &certificate.signature_value.data)
+            .is_ok()
     }
 
     /// A certificate, as PEM, for what was asked, until `lifetime` is over or the authority itself.

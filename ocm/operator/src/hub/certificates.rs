@@ -87,7 +87,8 @@ impl Pair {
         if let Err(error) = Authority::read(self.certificate.as_bytes(), self.key.as_bytes()) {
             return Some(error.to_string());
         }
-        with_first(&self.certificate, |it| is_old(it, life, now)).unwrap_or_else(|| Some("it is no certificate".to_owned()))
+        with_first(&self.certificate, |it| is_old(it, life, now))
+            .unwrap_or_else(|| Some("it is no certificate".to_owned()))
     }
 
     /// Why it has to be made anew as a certificate of these names that one of the authorities has signed.
@@ -106,7 +107,11 @@ impl Pair {
                 return Some("none of the authorities has signed it".to_owned());
             }
             let held = held_names(certificate);
-            let missing: Vec<&str> = names.iter().map(String::as_str).filter(|it| !held.contains(*it)).collect();
+            let missing: Vec<&str> = names
+                .iter()
+                .map(String::as_str)
+                .filter(|it| !held.contains(*it))
+                .collect();
             (!missing.is_empty()).then(|| format!("it is not for {}", missing.join(", ")))
         };
         with_first(&self.certificate, look).unwrap_or_else(|| Some("it is no certificate".to_owned()))
@@ -180,7 +185,7 @@ pub fn new_target(signer: &Pair, names: &[String], life: Duration, now: Timestam
     let random: [u8; 32] = rand::random();
     let key = SigningKey::from_bytes(&random.into()).map_err(|it| failed(&it))?;
     let common_name = names.first().map(String::as_str).unwrap_or_default();
-    let subject: Name = format!("CN={}", short(common_name)).parse()?;
+    let subject: Name = format!("CN={common_name}").parse()?;
     let public_key = key.verifying_key().to_public_key_der().map_err(|it| failed(&it))?;
     let asked = Asked {
         user: common_name.to_owned(),
@@ -191,14 +196,10 @@ pub fn new_target(signer: &Pair, names: &[String], life: Duration, now: Timestam
         public_key_der: public_key.as_bytes().to_vec(),
     };
     Ok(Pair {
-        certificate: authority.sign(&asked, life, now)?,
+        // The authority comes with it, as with upstream's.
+        certificate: authority.sign(&asked, life, now)? + &signer.certificate,
         key: key.to_pkcs8_pem(LineEnding::LF).map_err(|it| failed(&it))?.to_string(),
     })
-}
-
-/// A common name has 64 characters at most; nobody reads it where there are alternative names.
-fn short(name: &str) -> &str {
-    name.get(..64).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -223,17 +224,30 @@ mod tests {
     fn a_signer_is_renewed_when_a_fifth_of_its_life_is_left() {
         let signer = new_signer(365 * DAY, now()).unwrap();
         assert_eq!(signer.signer_is_due(365 * DAY, days(291)), None);
-        assert!(signer.signer_is_due(365 * DAY, days(293)).unwrap().starts_with("it ends at"));
+        assert!(
+            signer
+                .signer_is_due(365 * DAY, days(293))
+                .unwrap()
+                .starts_with("it ends at")
+        );
         let torn = Pair {
             key: "x".to_owned(),
             ..signer.clone()
         };
-        assert_eq!(torn.signer_is_due(365 * DAY, now()).unwrap(), "tls.key holds no PEM private key");
+        assert_eq!(
+            torn.signer_is_due(365 * DAY, now()).unwrap(),
+            "tls.key holds no PEM private key"
+        );
         let other = Pair {
             key: new_signer(DAY, now()).unwrap().key,
             ..signer
         };
-        assert!(other.signer_is_due(365 * DAY, now()).unwrap().contains("not the key of the certificate"));
+        assert!(
+            other
+                .signer_is_due(365 * DAY, now())
+                .unwrap()
+                .contains("not the key of the certificate")
+        );
     }
 
     #[test]
@@ -243,9 +257,15 @@ mod tests {
         let due = |names: &[String], authorities: &str, at| target.target_is_due(names, authorities, 30 * DAY, at);
         assert_eq!(due(&names(), &signer.certificate, days(23)), None);
         assert!(due(&names(), &signer.certificate, days(25)).is_some());
-        assert_eq!(due(&["a.svc".to_owned()], &signer.certificate, now()).unwrap(), "it is not for a.svc");
+        assert_eq!(
+            due(&["a.svc".to_owned()], &signer.certificate, now()).unwrap(),
+            "it is not for a.svc"
+        );
         let next = new_signer(365 * DAY, days(1)).unwrap();
-        assert_eq!(due(&names(), &next.certificate, now()).unwrap(), "none of the authorities has signed it");
+        assert_eq!(
+            due(&names(), &next.certificate, now()).unwrap(),
+            "none of the authorities has signed it"
+        );
         let both = bundle(&signer.certificate, &next.certificate, days(1));
         assert_eq!(due(&names(), &both, days(1)), None);
         let empty = Pair {
@@ -261,13 +281,20 @@ mod tests {
         let signer = new_signer(DAY, now() - SignedDuration::from_hours(1)).unwrap();
         let target = new_target(&signer, &names(), minute, now()).unwrap();
         let at = |seconds| now() + SignedDuration::from_secs(seconds);
-        let due = |seconds| target.target_is_due(&names(), &signer.certificate, minute, at(seconds)).is_some();
+        let due = |seconds| {
+            target
+                .target_is_due(&names(), &signer.certificate, minute, at(seconds))
+                .is_some()
+        };
         assert_eq!([due(1), due(47), due(49), due(61)], [false, false, true, true]);
     }
 
     #[test]
     fn a_bundle_has_each_valid_authority_once_the_newest_first() {
-        let (old, next) = (new_signer(10 * DAY, now()).unwrap(), new_signer(20 * DAY, days(8)).unwrap());
+        let (old, next) = (
+            new_signer(10 * DAY, now()).unwrap(),
+            new_signer(20 * DAY, days(8)).unwrap(),
+        );
         let first = bundle("garbage", &old.certificate, now());
         assert_eq!(first, old.certificate);
         assert_eq!(bundle(&first, &old.certificate, now()), first);

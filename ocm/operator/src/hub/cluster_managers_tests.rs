@@ -1,7 +1,16 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use ocm_reconcile::Site;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::{Layout, objects::Object};
+use super::{
+    super::{Options, hosted::Way, install::Sources, wanted::Facts},
+    *,
+};
+use crate::{
+    Layout,
+    objects::{Apis, Current, Object},
+};
 
 fn seen(manager: Value, layout: Layout) -> Seen {
     let options = Options {
@@ -23,6 +32,7 @@ fn seen(manager: Value, layout: Layout) -> Seen {
         sources: Sources::default(),
         pods: Vec::new(),
         current: Current::default(),
+        holders: Vec::new(),
         tokens: BTreeMap::new(),
         apis: Apis::default(),
     }
@@ -91,7 +101,10 @@ fn a_finalizer_comes_before_everything_else() {
     let mut manager = manager(json!({}));
     manager["metadata"]["finalizers"] = json!([]);
     let page = printed(&seen(manager, Layout::Upstream));
-    assert!(page.starts_with("stage 1\nmanagement: patch ClusterManager cm\nstage 2\n"), "{page}");
+    assert!(
+        page.starts_with("stage 1\nmanagement: patch ClusterManager cm\nstage 2\n"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -103,9 +116,15 @@ fn a_hosted_hub_asks_for_tokens_before_its_pods_are_made() {
     let mut seen = seen(manager(hosted), Layout::Compact);
     seen.way = Some(Way::default());
     let page = outline(&seen);
-    assert!(page.contains("hub: create token of ServiceAccount cm/registration-controller-sa"), "{page}");
+    assert!(
+        page.contains("hub: create token of ServiceAccount cm/registration-controller-sa"),
+        "{page}"
+    );
     assert!(!page.contains("Deployment"), "{page}");
-    assert!(page.contains("hub: create Endpoints cm/cluster-manager-work-webhook"), "{page}");
+    assert!(
+        page.contains("hub: create Endpoints cm/cluster-manager-work-webhook"),
+        "{page}"
+    );
     assert!(page.contains("management: create Namespace cm"), "{page}");
 }
 
@@ -128,7 +147,11 @@ fn what_is_not_possible_is_refused_in_a_sentence() {
     );
     let mut seen = seen(manager(json!({})), Layout::Upstream);
     seen.elder = Some("first".to_owned());
-    assert!(printed(&seen).contains("refuses: ClusterManager first is older"), "{}", printed(&seen));
+    assert!(
+        printed(&seen).contains("refuses: ClusterManager first is older"),
+        "{}",
+        printed(&seen)
+    );
 }
 
 #[test]
@@ -150,7 +173,10 @@ fn an_unreachable_hub_holds_a_deletion_for_five_minutes() {
     manager["metadata"]["deletionTimestamp"] = "2025-12-31T23:58:00Z".into();
     let mut seen = seen(manager, Layout::Upstream);
     seen.obstacle = Some(("HubUnreachable", "no route".to_owned()));
-    assert_eq!(printed(&seen), "nothing to do\nwaits: the hub cannot be reached: no route\nagain in 30s\n");
+    assert_eq!(
+        printed(&seen),
+        "nothing to do\nwaits: the hub cannot be reached: no route\nagain in 30s\n"
+    );
     seen.now = "2026-01-01T00:03:01Z".parse().unwrap();
     assert_eq!(printed(&seen), "management: patch ClusterManager cm\n");
 }

@@ -108,7 +108,11 @@ pub fn wanted(hub: &Hub<'_>) -> Vec<Value> {
             WORK_WEBHOOK,
             ("work-webhook-sa", "webhook", WORK_CERTIFICATE),
             &hub.work_webhook,
-            (Image::Work, "/work", feature_gates::HUB_WORK.arguments(hub.work_gates())),
+            (
+                Image::Work,
+                "/work",
+                feature_gates::HUB_WORK.arguments(hub.work_gates()),
+            ),
         ),
         placement(hub),
         webhook(
@@ -185,11 +189,18 @@ fn importer(hub: &Hub<'_>) -> Vec<String> {
     arguments.push(format!("--bootstrap-serviceaccount={account}"));
     // Upstream's of the release that is installed does not know the flag; its default is the usual name.
     if !hub.is_compact() && hub.options.image_pull_secret_name != ocm_api::namespaces::PULL_SECRET {
-        arguments.push(format!("--image-pull-secret-name={}", hub.options.image_pull_secret_name));
+        arguments.push(format!(
+            "--image-pull-secret-name={}",
+            hub.options.image_pull_secret_name
+        ));
     }
     let of = hub.spec.registration_configuration.as_ref();
     let renderers = of.and_then(|it| it.importer_configuration.as_ref());
-    let renderers: Vec<&str> = renderers.iter().flat_map(|it| &it.renderers).map(String::as_str).collect();
+    let renderers: Vec<&str> = renderers
+        .iter()
+        .flat_map(|it| &it.renderers)
+        .map(String::as_str)
+        .collect();
     arguments.extend(list("import-renderers", &renderers));
     arguments
 }
@@ -198,7 +209,9 @@ fn importer(hub: &Hub<'_>) -> Vec<String> {
 fn own_labels(hub: &Hub<'_>) -> Option<String> {
     let all = hub.labels.as_object().into_iter().flatten();
     let free = all.filter(|it| crate::objects::is_free(it.0));
-    let pairs: Vec<String> = free.map(|(key, it)| format!("{key}={}", it.as_str().unwrap_or_default())).collect();
+    let pairs: Vec<String> = free
+        .map(|(key, it)| format!("{key}={}", it.as_str().unwrap_or_default()))
+        .collect();
     (!pairs.is_empty()).then(|| pairs.join(","))
 }
 
@@ -264,7 +277,10 @@ fn placement(hub: &Hub<'_>) -> Value {
         mounts: mounts(hub),
     };
     let mut containers = vec![container_of(hub, container)];
-    containers.extend(hub.has_debug_server().then(|| debug_server(hub, Image::Placement, "/placement", DEBUG)));
+    containers.extend(
+        hub.has_debug_server()
+            .then(|| debug_server(hub, Image::Placement, "/placement", DEBUG)),
+    );
     let component = Component {
         name: PLACEMENT,
         app: PLACEMENT_APP.to_owned(),
@@ -397,7 +413,12 @@ fn compact(hub: &Hub<'_>) -> Value {
         ports: &[port],
         mounts,
     };
-    let mut containers = vec![container_of(hub, container)];
+    let mut container = container_of(hub, container);
+    // It says itself when it is ready, and whoever installs waits for it.
+    container["readinessProbe"] = json!({
+        "httpGet": {"path": "/readyz", "scheme": "HTTPS", "port": HEALTH}, "periodSeconds": 1,
+    });
+    let mut containers = vec![container];
     let debug = || debug_server(hub, Image::Registration, "placement", DEBUG_BESIDE_WEBHOOKS);
     containers.extend(hub.has_debug_server().then(debug));
     let component = Component {
@@ -424,9 +445,13 @@ fn compact_gates(hub: &Hub<'_>) -> Vec<String> {
         (&feature_gates::HUB_WORK, "CleanUpCompletedManifestWork", false),
         (&feature_gates::HUB_ADD_ONS, "AddonManagement", true),
     ];
-    let differ = BY_DEFAULT.iter().map(|(of, gate, usual)| (gate, hub.is_on(of, gate), *usual));
+    let differ = BY_DEFAULT
+        .iter()
+        .map(|(of, gate, usual)| (gate, hub.is_on(of, gate), *usual));
     let differ = differ.filter(|(_, is_on, usual)| is_on != usual);
-    differ.map(|(gate, is_on, _)| format!("--feature-gates={gate}={is_on}")).collect()
+    differ
+        .map(|(gate, is_on, _)| format!("--feature-gates={gate}={is_on}"))
+        .collect()
 }
 
 fn mounts(hub: &Hub<'_>) -> Vec<Value> {
@@ -469,7 +494,10 @@ fn container_of(hub: &Hub<'_>, it: Container<'_>) -> Value {
         container["env"] = environment.into();
     }
     if !it.ports.is_empty() {
-        let ports = it.ports.iter().map(|port| json!({"containerPort": port, "protocol": "TCP"}));
+        let ports = it
+            .ports
+            .iter()
+            .map(|port| json!({"containerPort": port, "protocol": "TCP"}));
         container["ports"] = ports.collect();
     }
     let (scheme, live, ready, port) = it.probes;
@@ -490,7 +518,8 @@ fn resources(hub: &Hub<'_>) -> Value {
         ResourceQosClass::BestEffort => json!({}),
         ResourceQosClass::ResourceRequirement => {
             let said = asked.resource_requirements.as_ref();
-            said.and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}))
+            said.and_then(|it| serde_json::to_value(it).ok())
+                .unwrap_or_else(|| json!({}))
         }
     }
 }

@@ -59,7 +59,8 @@ pub fn read(secret: &Secret) -> Result<(Kubeconfig, Way), String> {
     let current = kubeconfig.current_context.clone().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|it| it.name == current);
     let context = context.and_then(|it| it.context.clone());
-    let context = context.ok_or_else(|| format!("kubeconfig of {place} has no context of the name of current-context, {current:?}"))?;
+    let context = context
+        .ok_or_else(|| format!("kubeconfig of {place} has no context of the name of current-context, {current:?}"))?;
     let user = context.user.clone().unwrap_or_default();
     let user = kubeconfig.auth_infos.iter_mut().find(|it| it.name == user);
     if let Some(user) = user.and_then(|it| it.auth_info.as_mut()) {
@@ -216,7 +217,9 @@ fn margin(token: &str, ends: Timestamp) -> SignedDuration {
         let bytes = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(it).ok()?;
         serde_json::from_slice::<Value>(&bytes).ok()
     });
-    let issued = claims.and_then(|it| it["iat"].as_i64()).and_then(|it| Timestamp::from_second(it).ok());
+    let issued = claims
+        .and_then(|it| it["iat"].as_i64())
+        .and_then(|it| Timestamp::from_second(it).ok());
     issued.map_or(TOKEN_LIFE, |it| ends.duration_since(it)) / LIFE_LEFT
 }
 
@@ -243,7 +246,12 @@ pub fn ask(plan: &mut Plan, hub: &Hub<'_>, accounts: &[&'static str]) {
 /// The tokens that were given, by ServiceAccount.
 pub fn tokens(outcome: &Outcome) -> BTreeMap<String, Token> {
     let given = outcome.results().filter_map(|(step, result)| match (step, result) {
-        (Step::CreateSubresource { target, subresource, .. }, Ok(Done::Object(object))) if *subresource == "token" => {
+        (
+            Step::CreateSubresource {
+                target, subresource, ..
+            },
+            Ok(Done::Object(object)),
+        ) if *subresource == "token" => {
             let status = &object.data["status"];
             Some((
                 target.name.clone(),

@@ -80,7 +80,11 @@ pub struct Install {
 /// another cluster.
 pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, current: &Current) -> Install {
     let all: Vec<Object> = deployments::wanted(hub).into_iter().map(management).collect();
-    let rolling: Vec<String> = all.iter().filter(|it| !is_ready(it, current)).map(|it| it.target.name.clone()).collect();
+    let rolling: Vec<String> = all
+        .iter()
+        .filter(|it| !is_ready(it, current))
+        .map(|it| it.target.name.clone())
+        .collect();
     let is_settled = rolling.is_empty();
     let mut waits = Vec::new();
 
@@ -89,7 +93,9 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
     on_hub.keep.extend(roles.keep.into_iter().map(of_hub));
     for way in webhooks::services(hub) {
         let service = of_hub(way.service);
-        let runs = way.deployment.is_none_or(|it| !rolling.contains(&format!("{}-{it}", hub.name)));
+        let runs = way
+            .deployment
+            .is_none_or(|it| !rolling.contains(&format!("{}-{it}", hub.name)));
         if runs || leads_there(&service, current) {
             on_hub.keep.push(service);
         } else {
@@ -102,13 +108,21 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
     on_hub.keep.extend(policies.into_iter().map(management));
 
     let mut runtime = Stage::new(RUNTIME_FAILED);
-    let debug_service = target(Site::Management, "Service", Some(&hub.namespace), &webhooks::debug_service_name(hub));
+    let debug_service = target(
+        Site::Management,
+        "Service",
+        Some(&hub.namespace),
+        &webhooks::debug_service_name(hub),
+    );
     if hub.has_debug_server() {
         runtime.keep.push(management(webhooks::debug_service(hub)));
     }
     for deployment in &all {
         match holds_webhooks(hub, deployment, current) {
-            true => waits.push(format!("{} goes on answering webhooks until others do", deployment.target)),
+            true => waits.push(format!(
+                "{} goes on answering webhooks until others do",
+                deployment.target
+            )),
             false => runtime.keep.push(deployment.clone()),
         }
     }
@@ -146,7 +160,11 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
         true => surplus.remove.extend(gone),
         false => runtime.remove.extend(gone),
     }
-    surplus.remove.extend(webhooks::surplus(hub).iter().map(|(kind, name)| target(Site::Hub, kind, None, name)));
+    surplus.remove.extend(
+        webhooks::surplus(hub)
+            .iter()
+            .map(|(kind, name)| target(Site::Hub, kind, None, name)),
+    );
     if hub.is_compact() {
         let certificates = [deployments::WORK_CERTIFICATE, deployments::ADD_ON_CERTIFICATE];
         surplus
@@ -154,7 +172,7 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
             .extend(certificates.map(|it| target(Site::Management, "Secret", Some(&hub.namespace), it)));
     }
     if !hub.is_hosted {
-        surplus.remove.extend(former::targets());
+        surplus.remove.extend(former::targets(hub.is_compact()));
     }
     let mut last = vec![last_webhooks];
     if is_settled {
@@ -181,7 +199,11 @@ impl Install {
     /// Everything that is made, in the order in which it is.
     pub fn kept(&self) -> impl Iterator<Item = &Target> {
         let crds = self.crds.iter().map(|it| &it.target);
-        let objects = self.namespaces.keep.iter().chain(self.stages.iter().flat_map(|it| &it.keep));
+        let objects = self
+            .namespaces
+            .keep
+            .iter()
+            .chain(self.stages.iter().flat_map(|it| &it.keep));
         let last = self.last.iter().flat_map(|it| &it.keep);
         crds.chain(objects.chain(last).map(|it| &it.target))
     }
@@ -201,7 +223,12 @@ pub fn targets(hub: &Hub<'_>, sources: &Sources, is_settled: bool) -> Vec<Target
         target(Site::Management, "Deployment", Some(&hub.namespace), &name)
     }));
     targets.extend(webhooks::services(hub).into_iter().map(|it| of_hub(it.service).target));
-    targets.extend(roles::wanted(hub).remove.iter().map(|(kind, name)| of_hub_named(hub, kind, name)));
+    targets.extend(
+        roles::wanted(hub)
+            .remove
+            .iter()
+            .map(|(kind, name)| of_hub_named(hub, kind, name)),
+    );
     if hub.is_compact() {
         let certificates = [deployments::WORK_CERTIFICATE, deployments::ADD_ON_CERTIFICATE];
         targets.extend(certificates.map(|it| target(Site::Management, "Secret", Some(&hub.namespace), it)));
@@ -216,14 +243,16 @@ pub fn targets(hub: &Hub<'_>, sources: &Sources, is_settled: bool) -> Vec<Target
     }
     // What was installed in another way is looked for until it is gone.
     if !is_settled && !hub.is_hosted {
-        targets.extend(former::targets());
+        targets.extend(former::targets(hub.is_compact()));
     }
     targets
 }
 
 /// The CRDs of a hub.
 pub fn crd_targets() -> Vec<Target> {
-    let names = our_crds::hub().into_iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned));
+    let names = our_crds::hub()
+        .into_iter()
+        .filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned));
     let ours = names.filter(|it| it != CLUSTER_PROFILES);
     ours.map(|it| crds::target(Site::Hub, &it)).collect()
 }
@@ -252,7 +281,8 @@ fn definitions(hub: &Hub<'_>, current: &Current, is_settled: bool) -> Vec<Object
 }
 
 fn namespaces(hub: &Hub<'_>) -> Stage {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hub.namespace, "labels": hub.labels}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hub.namespace, "labels": hub.labels}});
     let mut stage = Stage::new(HUB_FAILED);
     stage.keep.push(of_hub(namespace.clone()));
     if hub.is_hosted {
@@ -276,7 +306,9 @@ fn secrets(hub: &Hub<'_>, sources: &Sources) -> Stage {
                 "apiVersion": "v1", "kind": "Secret", "type": source.type_,
                 "metadata": {"name": name, "namespace": hub.namespace, "labels": hub.labels}, "data": source.data,
             }))),
-            None => stage.remove.push(target(Site::Management, "Secret", Some(&hub.namespace), name)),
+            None => stage
+                .remove
+                .push(target(Site::Management, "Secret", Some(&hub.namespace), name)),
         }
     }
     stage

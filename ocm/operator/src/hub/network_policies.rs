@@ -1,8 +1,6 @@
 //! The network of a hub's pods, closed but for what they need (gate `NetworkPolicies`).
 //! Upstream: ocm `manifests/cluster-manager/hub/networkpolicies`, of the release after the one that is installed.
 
-
-
 use serde_json::{Value, json};
 
 use super::{
@@ -50,9 +48,6 @@ pub fn wanted(hub: &Hub<'_>) -> Vec<Value> {
         .iter()
         .flat_map(|port| ["UDP", "TCP"].map(|protocol| json!({"port": port, "protocol": protocol})))
         .collect();
-
-
-
 
     let mut webhooks = vec![
         hub.registration_webhook.port,

@@ -14,7 +14,9 @@ use super::wanted;
 pub fn elder(manager: &ClusterManager, all: &[Arc<ClusterManager>]) -> Option<String> {
     let age = |it: &ClusterManager| (it.metadata.creation_timestamp.clone().map(|it| it.0), it.name_any());
     let namespace = wanted::namespace(manager);
-    let others = all.iter().filter(|it| wanted::namespace(it) == namespace && age(it) < age(manager));
+    let others = all
+        .iter()
+        .filter(|it| wanted::namespace(it) == namespace && age(it) < age(manager));
     others.min_by_key(|it| age(it)).map(|it| it.name_any())
 }
 
@@ -40,5 +42,7 @@ where
     K::DynamicType: Clone + Eq + Hash + Default + Send + Sync,
 {
     let managers = managers.clone();
-    watches.wakes(cache, move |_, _| managers.list().iter().map(|it| it.name_any()).collect::<Vec<_>>());
+    watches.wakes(cache, move |_, _| {
+        managers.list().iter().map(|it| it.name_any()).collect::<Vec<_>>()
+    });
 }

@@ -55,7 +55,10 @@ pub fn plan(plan: &mut Plan, hub: &Hub<'_>, current: &Current, is_reached: bool,
         if hub.options.skip_remove_crds {
             crds::release(plan, CRDS_FAILED, &all, current, OCM_VERSION);
         } else {
-            let first: Vec<Target> = CRDS_THAT_GO_FIRST.iter().map(|it| crds::target(Site::Hub, it)).collect();
+            let first: Vec<Target> = CRDS_THAT_GO_FIRST
+                .iter()
+                .map(|it| crds::target(Site::Hub, it))
+                .collect();
             left.crds = crds::clean(plan, CRDS_FAILED, &first, &all, current);
         }
         if !left.crds.is_empty() {

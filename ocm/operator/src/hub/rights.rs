@@ -24,8 +24,36 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "create get patch update delete",
         "The kinds of a hub.",
     ),
-    Right::new("", "namespaces", "create get patch update delete", "The namespace of a hub."),
-    Right::new("", "serviceaccounts services", "create get patch update delete", "Of its components."),
+    Right::new(
+        "cluster.open-cluster-management.io",
+        "managedclusters",
+        "list",
+        "Which of them keep a hub from being taken away,",
+    ),
+    Right::new(
+        "work.open-cluster-management.io",
+        "manifestworks manifestworkreplicasets",
+        "list",
+        "and of these,",
+    ),
+    Right::new(
+        "addon.open-cluster-management.io",
+        "managedclusteraddons",
+        "list",
+        "and of these.",
+    ),
+    Right::new(
+        "",
+        "namespaces",
+        "create get patch update delete",
+        "The namespace of a hub.",
+    ),
+    Right::new(
+        "",
+        "serviceaccounts services",
+        "create get patch update delete",
+        "Of its components.",
+    ),
     Right::new(
         RBAC,
         "clusterroles clusterrolebindings",
@@ -44,7 +72,12 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "get delete",
         "What the chart drover-hub left, which the operator takes over from.",
     ),
-    Right::new("apps", "deployments", "create get list watch update patch delete", "The components,"),
+    Right::new(
+        "apps",
+        "deployments",
+        "create get list watch update patch delete",
+        "The components,",
+    ),
     Right::new("", "pods", "list watch", "and why they do not start."),
     Right::new("", "nodes", "list", "How many pods a component has."),
     Right::new(
@@ -59,14 +92,29 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "create get patch update delete",
         "To tell the API server whom to ask.",
     ),
-    Right::new("", "secrets", "create", "Copies of Secrets, and kubeconfigs of components."),
-    Right::new("", "secrets", "get list watch patch update delete", "The same, when they change.").only(
+    Right::new(
+        "",
+        "secrets",
+        "create",
+        "Copies of Secrets, and kubeconfigs of components.",
+    ),
+    Right::new(
+        "",
+        "secrets",
+        "get list watch patch update delete",
+        "The same, when they change.",
+    )
+    .only(
         "open-cluster-management-image-pull-credentials work-driver-config external-hub-kubeconfig drover-hub-webhook \
          registration-controller-sa-kubeconfig registration-webhook-sa-kubeconfig work-webhook-sa-kubeconfig \
          placement-controller-sa-kubeconfig work-controller-sa-kubeconfig addon-manager-controller-sa-kubeconfig",
     ),
-    Right::new("", "configmaps", "get list watch", "The authorities and the TLS profile.")
-        .only("ca-bundle-configmap ocm-tls-profile"),
+    Right::new(
+        "",
+        "configmaps",
+        "get list watch",
+        "The authorities and the TLS profile.",
+    )
+    .only("ca-bundle-configmap ocm-tls-profile"),
     Right::new("events.k8s.io", "events", "create", "What somebody has to act on."),
-    Right::new("", "events", "create", "The same, for upstream's roles."),
 ];

@@ -4,10 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    deployments::REGISTRATION_ACCOUNT,
-    wanted::Hub,
-};
+use super::{deployments::REGISTRATION_ACCOUNT, wanted::Hub};
 
 /// One rule: groups, resources, verbs, names of objects. Lists are words with blanks between them; `core` is the group
 /// without a name.
@@ -28,25 +25,70 @@ const EVENTS: &str = "core events.k8s.io";
 
 const REGISTRATION: &[Row] = &[
     (CERTIFICATES, "certificatesigningrequests", "create get list watch", ""),
-    (CERTIFICATES, "certificatesigningrequests/status certificatesigningrequests/approval", "update", ""),
-    ("core", "namespaces serviceaccounts configmaps", "get list watch create delete update", ""),
-    ("core", "serviceaccounts/token", "create", "agent-registration-bootstrap"),
+    (
+        CERTIFICATES,
+        "certificatesigningrequests/status certificatesigningrequests/approval",
+        "update",
+        "",
+    ),
+    (
+        "core",
+        "namespaces serviceaccounts configmaps",
+        "get list watch create delete update",
+        "",
+    ),
+    (
+        "core",
+        "serviceaccounts/token",
+        "create",
+        "agent-registration-bootstrap",
+    ),
     ("core", "pods", "get", ""),
     (EVENTS, "events", "create patch update", ""),
     ("apps", "replicasets", "get", ""),
     (REVIEWS, "subjectaccessreviews", "create", ""),
-    (RBAC, "clusterrolebindings rolebindings", "get list watch create update patch delete", ""),
-    (RBAC, "clusterroles roles", "get list watch create update patch delete", ""),
+    (
+        RBAC,
+        "clusterrolebindings rolebindings",
+        "get list watch create update patch delete",
+        "",
+    ),
+    (
+        RBAC,
+        "clusterroles roles",
+        "get list watch create update patch delete",
+        "",
+    ),
     (LEASES, "leases", "get list watch create delete update patch", ""),
     (CLUSTER, "managedclusters", "get list watch update patch", ""),
     (CLUSTER, "managedclusters/status", "update patch", ""),
-    (WORK, "manifestworks", "get list watch create update delete deletecollection patch execute-as", ""),
+    (
+        WORK,
+        "manifestworks",
+        "get list watch create update delete deletecollection patch execute-as",
+        "",
+    ),
     (WORK, "manifestworks/status", "patch update", ""),
-    (WORK, "manifestworkreplicasets", "get list watch update delete deletecollection patch", ""),
+    (
+        WORK,
+        "manifestworkreplicasets",
+        "get list watch update delete deletecollection patch",
+        "",
+    ),
     (WORK, "manifestworkreplicasets/status", "update patch", ""),
     (WORK, "manifestworkreplicasets/finalizers", "update", ""),
-    (CERTIFICATES, "signers", "approve", "kubernetes.io/kube-apiserver-client"),
-    (CLUSTER, "managedclustersets", "get list watch create update patch delete", ""),
+    (
+        CERTIFICATES,
+        "signers",
+        "approve",
+        "kubernetes.io/kube-apiserver-client",
+    ),
+    (
+        CLUSTER,
+        "managedclustersets",
+        "get list watch create update patch delete",
+        "",
+    ),
     (CLUSTER, "managedclustersets/status", "update patch", ""),
     (CLUSTER, "managedclustersetbindings", "get list watch", ""),
     (CLUSTER, "managedclustersetbindings/status", "update patch", ""),
@@ -61,7 +103,12 @@ const REGISTRATION: &[Row] = &[
 const IMPORTER: &[Row] = &[("cluster.x-k8s.io", "clusters", "get list watch", "")];
 
 const CLUSTER_PROFILES: &[Row] = &[
-    (PROFILES, "clusterprofiles", "get list watch create update patch delete", ""),
+    (
+        PROFILES,
+        "clusterprofiles",
+        "get list watch create update patch delete",
+        "",
+    ),
     (PROFILES, "clusterprofiles/status", "update patch", ""),
 ];
 
@@ -78,7 +125,12 @@ const WORK_WEBHOOK: &[Row] = &[
     (FLOW, "prioritylevelconfigurations flowschemas", "get list watch", ""),
 ];
 
-const WORK_EXECUTOR: &[Row] = &[(WORK, "manifestworks", "execute-as", "system:serviceaccount::klusterlet-work-sa")];
+const WORK_EXECUTOR: &[Row] = &[(
+    WORK,
+    "manifestworks",
+    "execute-as",
+    "system:serviceaccount::klusterlet-work-sa",
+)];
 
 const PLACEMENTS: &[Row] = &[
     ("core", "configmaps", "get list watch create delete update", ""),
@@ -88,11 +140,26 @@ const PLACEMENTS: &[Row] = &[
     (REVIEWS, "subjectaccessreviews", "create", ""),
     (EVENTS, "events", "create patch update", ""),
     (LEASES, "leases", "create get list update watch patch", ""),
-    (CLUSTER, "managedclusters managedclustersets managedclustersetbindings", "get list watch", ""),
+    (
+        CLUSTER,
+        "managedclusters managedclustersets managedclustersetbindings",
+        "get list watch",
+        "",
+    ),
     (CLUSTER, "addonplacementscores", "get list watch", ""),
     (CLUSTER, "placements", "get list watch", ""),
-    (CLUSTER, "placementdecisions", "get list watch create update patch delete", ""),
-    (CLUSTER, "placements/status placementdecisions/status", "update patch", ""),
+    (
+        CLUSTER,
+        "placementdecisions",
+        "get list watch create update patch delete",
+        "",
+    ),
+    (
+        CLUSTER,
+        "placements/status placementdecisions/status",
+        "update patch",
+        "",
+    ),
     (CLUSTER, "placements/finalizers", "update", ""),
     ("config.openshift.io", "infrastructures", "get", ""),
 ];
@@ -103,7 +170,12 @@ const WORKS: &[Row] = &[
     (REVIEWS, "subjectaccessreviews", "create", ""),
     (LEASES, "leases", "create get list update watch patch", ""),
     (EVENTS, "events", "create patch update", ""),
-    (WORK, "manifestworks", "get list watch create update delete deletecollection patch execute-as", ""),
+    (
+        WORK,
+        "manifestworks",
+        "get list watch create update delete deletecollection patch execute-as",
+        "",
+    ),
     (WORK, "manifestworkreplicasets", "get list watch update patch", ""),
     (WORK, "manifestworkreplicasets/status", "patch update", ""),
     (WORK, "manifestworkreplicasets/finalizers", "update", ""),
@@ -116,22 +188,42 @@ const WORKS: &[Row] = &[
 const WORKS_OF_OURS: &[Row] = &[("apps", "controllerrevisions", "create delete list patch watch", "")];
 
 const ADD_ONS: &[Row] = &[
-    ("core", "configmaps events", "get list watch create update delete deletecollection patch", ""),
+    (
+        "core",
+        "configmaps events",
+        "get list watch create update delete deletecollection patch",
+        "",
+    ),
     ("core", "pods", "get", ""),
     ("apps", "replicasets", "get", ""),
     (LEASES, "leases", "get list watch create update patch", ""),
     (REVIEWS, "subjectaccessreviews", "get create", ""),
-    (CLUSTER, "managedclusters placements placementdecisions", "get list watch", ""),
+    (
+        CLUSTER,
+        "managedclusters placements placementdecisions",
+        "get list watch",
+        "",
+    ),
     (ADD_ON, "managedclusteraddons/finalizers", "update", ""),
     (ADD_ON, "clustermanagementaddons/finalizers", "update", ""),
     (ADD_ON, "clustermanagementaddons/status", "update patch", ""),
     (ADD_ON, "clustermanagementaddons", "patch get list watch", ""),
-    (ADD_ON, "managedclusteraddons", "get list watch create update delete", ""),
+    (
+        ADD_ON,
+        "managedclusteraddons",
+        "get list watch create update delete",
+        "",
+    ),
     (ADD_ON, "managedclusteraddons/status", "update patch", ""),
     (ADD_ON, "addontemplates addondeploymentconfigs", "get list watch", ""),
     (WORK, "manifestworks", "get list watch create update delete patch", ""),
     (CERTIFICATES, "certificatesigningrequests", "create get list watch", ""),
-    (CERTIFICATES, "certificatesigningrequests/approval certificatesigningrequests/status", "update", ""),
+    (
+        CERTIFICATES,
+        "certificatesigningrequests/approval certificatesigningrequests/status",
+        "update",
+        "",
+    ),
     (CERTIFICATES, "signers", "approve sign", ""),
     (RBAC, "rolebindings roles", "get list watch create update delete", ""),
     ("core", "serviceaccounts", "get list watch create update delete", ""),
@@ -187,7 +279,7 @@ const PARTS: &[Part] = &[
     Part {
         role: "work:controller",
         account: Some("work-controller-sa"),
-        rows: &[WORKS, WORKS_OF_OURS],
+        rows: &[WORKS],
         is_there: |hub| !hub.is_compact() && hub.has_work_controller(),
     },
     Part {
@@ -246,7 +338,9 @@ pub fn wanted(hub: &Hub<'_>) -> Roles {
     };
     let executor = role_name(hub, EXECUTOR_BINDING);
     match hub.has_add_on_manager() || hub.is_compact() {
-        true => roles.keep.push(binding(hub, &executor, &role_name(hub, EXECUTOR_ROLE), manager)),
+        true => roles
+            .keep
+            .push(binding(hub, &executor, &role_name(hub, EXECUTOR_ROLE), manager)),
         false => roles.remove.push(("ClusterRoleBinding", executor)),
     }
     match hub.is_compact() {
@@ -277,6 +371,9 @@ fn rules(hub: &Hub<'_>, part: &Part) -> Vec<Value> {
         return rules;
     }
     let mut rules: Vec<Value> = part.rows.iter().copied().flatten().map(rule).collect();
+    if part.role == "work:controller" && hub.facts.may_keep_revisions {
+        rules.extend(WORKS_OF_OURS.iter().map(rule));
+    }
     if is_registration && hub.has_importer() {
         rules.extend(importer_rules(hub));
     }
@@ -329,4 +426,3 @@ fn service_account(hub: &Hub<'_>, name: &str) -> Value {
         "metadata": {"name": name, "namespace": hub.namespace, "labels": hub.labels},
     })
 }
-

@@ -52,11 +52,17 @@ pub fn obstacle(component: &Component<'_>) -> Option<String> {
     pods.sort_by_key(|it| std::cmp::Reverse(it.metadata.creation_timestamp.clone().map(|it| it.0)));
     let told = pods.iter().find_map(|pod| {
         let why = pod_obstacle(pod)?;
-        Some(format!("pod {} of Deployment {}: {why}", pod.name_any(), component.name))
+        Some(format!(
+            "pod {} of Deployment {}: {why}",
+            pod.name_any(),
+            component.name
+        ))
     });
     told.or_else(|| {
         let conditions = component.found.as_ref()?["status"]["conditions"].as_array()?;
-        let failed = conditions.iter().find(|it| it["type"] == "ReplicaFailure" && it["status"] == "True")?;
+        let failed = conditions
+            .iter()
+            .find(|it| it["type"] == "ReplicaFailure" && it["status"] == "True")?;
         let message = failed["message"].as_str().unwrap_or_default();
         Some(format!("Deployment {}: {message}", component.name))
     })
@@ -85,7 +91,9 @@ fn container_obstacle(container: &ContainerStatus) -> Option<String> {
         "ImagePullBackOff" | "ErrImagePull" => Some(format!("ImagePullBackOff: cannot pull image {}", container.image)),
         "CrashLoopBackOff" => {
             let last = container.last_state.as_ref().and_then(|it| it.terminated.as_ref());
-            let code = last.map(|it| format!(" with code {}", it.exit_code)).unwrap_or_default();
+            let code = last
+                .map(|it| format!(" with code {}", it.exit_code))
+                .unwrap_or_default();
             let said = last.and_then(|it| it.message.clone()).filter(|it| !it.is_empty());
             let said = said.map(|it| format!(": {}", it.trim())).unwrap_or_default();
             Some(format!(

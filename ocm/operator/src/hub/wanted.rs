@@ -46,6 +46,8 @@ pub struct Facts {
     pub tls: TlsProfile,
     /// The certificates that the webhooks' are signed with, PEM.
     pub authorities: String,
+    /// Whether the operator may let components keep ControllerRevisions: a role of upstream's does not.
+    pub may_keep_revisions: bool,
 }
 
 /// The TLS versions and ciphers of components: ConfigMap `ocm-tls-profile` in the operator's namespace.
@@ -318,7 +320,9 @@ impl<'a> Hub<'a> {
         let of = self.spec.registration_configuration.as_ref();
         let drivers = of.map(|it| it.registration_drivers.as_slice()).unwrap_or_default();
         let csr = drivers.iter().filter_map(|it| it.csr.as_ref());
-        csr.flat_map(|it| &it.auto_approved_identities).map(String::as_str).collect()
+        csr.flat_map(|it| &it.auto_approved_identities)
+            .map(String::as_str)
+            .collect()
     }
 
     /// The same as the deprecated `autoApproveUsers` says.

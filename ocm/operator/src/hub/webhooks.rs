@@ -129,7 +129,11 @@ fn configuration(hub: &Hub<'_>, row: &Row) -> Value {
     if hub.is_compact() {
         resources.extend(row.more);
     }
-    let webhook = if row.service == WORK_WEBHOOK { &hub.work_webhook } else { &hub.registration_webhook };
+    let webhook = if row.service == WORK_WEBHOOK {
+        &hub.work_webhook
+    } else {
+        &hub.registration_webhook
+    };
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": row.kind,
         "metadata": {"name": row.name, "labels": hub.labels},
@@ -209,7 +213,11 @@ pub struct Way {
 /// The Services that a hub is to have.
 pub fn services(hub: &Hub<'_>) -> Vec<Way> {
     let all = [
-        (REGISTRATION_WEBHOOK, &hub.registration_webhook, deployments::REGISTRATION_WEBHOOK),
+        (
+            REGISTRATION_WEBHOOK,
+            &hub.registration_webhook,
+            deployments::REGISTRATION_WEBHOOK,
+        ),
         (WORK_WEBHOOK, &hub.work_webhook, deployments::WORK_WEBHOOK),
         (ADD_ON_WEBHOOK, &hub.add_on_webhook, deployments::ADD_ON_WEBHOOK),
     ];
@@ -243,7 +251,10 @@ pub fn services(hub: &Hub<'_>) -> Vec<Way> {
 
 /// The Endpoints of Services whose webhooks are on another cluster and have an address.
 pub fn endpoints(hub: &Hub<'_>) -> Vec<Value> {
-    let all = [(REGISTRATION_WEBHOOK, &hub.registration_webhook), (WORK_WEBHOOK, &hub.work_webhook)];
+    let all = [
+        (REGISTRATION_WEBHOOK, &hub.registration_webhook),
+        (WORK_WEBHOOK, &hub.work_webhook),
+    ];
     let by_address = all.into_iter().filter(|it| it.1.is_by_address());
     let endpoints = by_address.filter_map(|(name, webhook)| {
         let (address, port) = webhook.hosted.as_ref()?;

@@ -89,7 +89,15 @@ impl Cleanup {
             syncs_labels: options.enable_sync_labels,
             tls: None,
         };
-        let settings = settings::settings(&klusterlet, &ground);
+        let mut settings = settings::settings(&klusterlet, &ground);
+        // Whatever the mode says now: it goes from where it is.
+        if let Some(place) = settings::installed_at(&klusterlet) {
+            settings.place = place;
+            settings.agent_namespace = match place {
+                Place::Managed => settings.klusterlet_namespace.clone(),
+                Place::Hosting => settings.name.clone(),
+            };
+        }
         let here = removal::targets_here(&settings);
         let current = objects::look(&self.operator.apis(Place::Hosting, None), here).await?;
         let managed = self.managed(&klusterlet, &settings).await?;
@@ -159,7 +167,7 @@ impl Cleanup {
 #[async_trait]
 impl Reconciler for Cleanup {
     const NAME: &'static str = "klusterlet-cleanup";
-    const WORKERS: usize = 4;
+    const WORKERS: usize = 16;
     const AT_ONCE: usize = 8;
     const RIGHTS: &'static [Right] = permissions::CLEANUP;
     type Seen = Seen;

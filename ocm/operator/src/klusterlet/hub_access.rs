@@ -172,7 +172,7 @@ impl HubAccess {
 impl Reconciler for HubAccess {
     const NAME: &'static str = "klusterlet-hub-access";
     /// A hub that does not answer keeps nobody else waiting.
-    const WORKERS: usize = 4;
+    const WORKERS: usize = 16;
     const STATUS: &'static [StatusField] = &[StatusField::condition(
         Klusterlet::KIND,
         conditions::HUB_CONNECTION_DEGRADED,

@@ -105,8 +105,8 @@ pub struct External {
 #[async_trait]
 impl Reconciler for Klusterlets {
     const NAME: &'static str = "klusterlet";
-    /// Many agents may be hosted in one place.
-    const WORKERS: usize = 4;
+    /// Many agents may be hosted in one place, and a cluster that does not answer keeps no other waiting.
+    const WORKERS: usize = 16;
     const AT_ONCE: usize = 8;
     const STATUS: &'static [StatusField] = &[
         StatusField::condition(Klusterlet::KIND, conditions::APPLIED),

@@ -19,7 +19,7 @@ use super::{
     ground::Operator,
     klusterlets::{External, Found, Scene, Seen},
     names,
-    settings::{self, Ground, Place, Settings, TlsProfile},
+    settings::{self, Ground, NetworkPolicies, Place, Settings, TlsProfile},
     tokens::Issued,
     wanted::{self, HubCredential},
 };
@@ -54,6 +54,10 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
         return (Found::Refused(refusals), None);
     }
     let mut settings = settings::settings(klusterlet, &ground(operator, klusterlet).await);
+    let missing = settings.missing_images();
+    if !missing.is_empty() {
+        return (Found::Refused(missing), None);
+    }
     let managed = match settings.place {
         Place::Managed => None,
         Place::Hosting => match managed(operator, &settings).await {
@@ -62,10 +66,18 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
         },
     };
     let (external, reached) = managed.unzip();
-    let credential = operator.credentials.get(&settings.agent_namespace, HUB_KUBECONFIG_SECRET);
-    if settings.has_network_policies {
-        let bootstrap = operator.bootstrap.get(&settings.agent_namespace, BOOTSTRAP_KUBECONFIG_SECRET);
-        settings.api_ports = [&credential, &bootstrap].into_iter().flatten().filter_map(port).collect();
+    let credential = operator
+        .credentials
+        .get(&settings.agent_namespace, HUB_KUBECONFIG_SECRET);
+    if settings.network_policies == NetworkPolicies::Kept {
+        let bootstrap = operator
+            .bootstrap
+            .get(&settings.agent_namespace, BOOTSTRAP_KUBECONFIG_SECRET);
+        settings.api_ports = [&credential, &bootstrap]
+            .into_iter()
+            .flatten()
+            .filter_map(port)
+            .collect();
     }
     let former_namespaces = former_namespaces(operator, &settings);
     let found = match current(operator, &settings, &former_namespaces, reached.as_ref()).await {

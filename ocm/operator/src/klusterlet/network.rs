@@ -5,7 +5,7 @@
 use ocm_reconcile::{Site, Target};
 use serde_json::{Value, json};
 
-use super::settings::Settings;
+use super::settings::{NetworkPolicies, Settings};
 use crate::objects::{self, Object};
 
 const NAMES: [&str; 4] = [
@@ -15,8 +15,11 @@ const NAMES: [&str; 4] = [
     "klusterlet-agent",
 ];
 
-/// Their targets.
+/// Their targets, where there may be some.
 pub fn targets(settings: &Settings) -> Vec<Target> {
+    if settings.network_policies == NetworkPolicies::None {
+        return Vec::new();
+    }
     let target = |name| objects::target(Site::Management, "NetworkPolicy", Some(&settings.agent_namespace), name);
     NAMES.map(target).to_vec()
 }

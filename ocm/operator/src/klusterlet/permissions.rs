@@ -129,11 +129,10 @@ const WATCH: &str = "list watch";
 
 /// All of it, with what is watched, and with what leader election needs.
 pub const RIGHTS: &[Right] = &[
-    Right::new(OPERATOR, "klusterlets", "get list watch", "What agents are asked for,"),
+    Right::new(OPERATOR, "klusterlets", WATCH, "What agents are asked for,"),
     FINALIZERS,
     CONDITIONS,
     EVENTS,
-    Right::new("", "events", "create", "The same where there is no events.k8s.io."),
     NAMESPACES,
     ACCOUNTS,
     ROLES,

@@ -15,7 +15,7 @@ use super::{
     former, install,
     klusterlets::{External, Found, Scene, Seen},
     names, removal,
-    settings::{self, Ground, Settings},
+    settings::{self, Ground, NetworkPolicies, Settings},
     tokens::{self, Fate, Issued},
     wanted::{self, HubCredential},
 };
@@ -132,7 +132,9 @@ impl World {
             let mut manifest = match step {
                 Step::Create { object, .. } | Step::Replace { object, .. } => object.clone(),
                 Step::MergePatch { patch, .. } => {
-                    let mut object = before.clone().unwrap_or_else(|| panic!("{name} is patched and not there"));
+                    let mut object = before
+                        .clone()
+                        .unwrap_or_else(|| panic!("{name} is patched and not there"));
                     difference::apply_merge_patch(&mut object, patch);
                     object
                 }
@@ -175,7 +177,11 @@ impl World {
 
     /// All pods run.
     fn make_ready(&mut self) {
-        for object in self.objects.values_mut().filter(|it| it.target.api_resource.kind == "Deployment") {
+        for object in self
+            .objects
+            .values_mut()
+            .filter(|it| it.target.api_resource.kind == "Deployment")
+        {
             let replicas = object.manifest["spec"]["replicas"].clone();
             let generation = object.manifest["metadata"]["generation"].clone();
             object.manifest["status"] = json!({
@@ -185,7 +191,10 @@ impl World {
     }
 
     fn deployments(&self) -> Vec<&str> {
-        let all = self.objects.values().filter(|it| it.target.api_resource.kind == "Deployment");
+        let all = self
+            .objects
+            .values()
+            .filter(|it| it.target.api_resource.kind == "Deployment");
         all.map(|it| it.target.name.as_str()).collect()
     }
 }
@@ -290,7 +299,10 @@ fn our_former_agent_goes_when_the_new_is_ready() {
     let left: Vec<_> = world.objects.keys().filter(|it| it.contains("drover-agent")).collect();
     assert_eq!(left, [&format!("ClusterRoleBinding {role}:administrator")]);
     let chosen = world.manifest(left[0]);
-    assert_eq!(chosen["subjects"][0]["name"], "k-work-sa", "works may contain what they might before");
+    assert_eq!(
+        chosen["subjects"][0]["name"], "k-work-sa",
+        "works may contain what they might before"
+    );
     assert!(world.has(&format!("Secret {NAMESPACE}/hub-kubeconfig-secret")));
 }
 
@@ -304,8 +316,14 @@ fn roles_that_another_former_agent_has_stay() {
     former::remove(&mut plan, &settings, &world.current(), true);
     let page = format!("management: delete ServiceAccount {NAMESPACE}/drover-agent\n");
     assert_eq!(plan.to_string(), page);
-    assert!(former::is_of_another(&settings, "open-cluster-management:drover-agent:works:other"));
-    assert!(!former::is_of_another(&settings, "open-cluster-management:drover-agent:works"));
+    assert!(former::is_of_another(
+        &settings,
+        "open-cluster-management:drover-agent:works:other"
+    ));
+    assert!(!former::is_of_another(
+        &settings,
+        "open-cluster-management:drover-agent:works"
+    ));
 }
 
 #[test]
@@ -333,7 +351,10 @@ fn nothing_is_made_in_a_namespace_that_is_being_deleted() {
     let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     world.put("Namespace", None, NAMESPACE, going);
     let plan = world.plan(&json!({}), Layout::Upstream);
-    assert!(plan.is_empty() && plan.to_string().contains("is being deleted"), "{plan}");
+    assert!(
+        plan.is_empty() && plan.to_string().contains("is being deleted"),
+        "{plan}"
+    );
 }
 
 #[test]
@@ -350,11 +371,25 @@ fn two_agents_do_not_fight_over_the_namespace_of_add_ons() {
 fn network_policies_come_and_go_with_their_gate() {
     let on = json!({"registrationConfiguration": {"featureGates": [{"feature": "NetworkPolicies", "mode": "Enable"}]}});
     let mut world = World::default();
-    let policies = |world: &World| world.objects.keys().filter(|it| it.starts_with("NetworkPolicy")).count();
+    let policies = |world: &World| {
+        world
+            .objects
+            .keys()
+            .filter(|it| it.starts_with("NetworkPolicy"))
+            .count()
+    };
     world.settle(&on, Layout::Upstream);
     assert_eq!(policies(&world), 4);
-    world.settle(&json!({}), Layout::Upstream);
-    assert_eq!(policies(&world), 0);
+    let mut scene = world.scene(&json!({}), Layout::Upstream);
+    assert_eq!(
+        scene.settings.network_policies,
+        NetworkPolicies::None,
+        "nobody may read them unless we have made some"
+    );
+    scene.settings.network_policies = NetworkPolicies::Going;
+    let stages = wanted::stages(&scene.settings, None, &scene.current);
+    let plan = objects::plan(&stages, &scene.current, &[]);
+    assert_eq!(plan.to_string().matches("delete NetworkPolicy").count(), 4);
 }
 
 #[test]
@@ -377,10 +412,17 @@ fn an_agent_without_a_name_starts_its_work_when_it_has_one() {
 fn related_resources_name_upstreams_deployments_in_both_layouts() {
     let names = |layout| -> Vec<String> {
         let related = wanted::related(&settings_of(&json!({}), layout), layout);
-        related.into_iter().filter(|it| it.resource == "deployments").map(|it| it.name).collect()
+        related
+            .into_iter()
+            .filter(|it| it.resource == "deployments")
+            .map(|it| it.name)
+            .collect()
     };
     assert_eq!(names(Layout::Upstream), ["k-registration-agent", "k-work-agent"]);
-    assert_eq!(names(Layout::Compact), ["k-agent", "k-registration-agent", "k-work-agent"]);
+    assert_eq!(
+        names(Layout::Compact),
+        ["k-agent", "k-registration-agent", "k-work-agent"]
+    );
     let all = wanted::related(&settings_of(&json!({}), Layout::Upstream), Layout::Upstream);
     assert_eq!(all.len(), 24, "as many as upstream's operator names");
 }
@@ -409,20 +451,39 @@ fn a_hosted_kubeconfig_is_renewed_when_it_has_to_be() {
         expiration: "2026-01-01T01:00:00Z".to_owned(),
     };
     let secret = tokens::renewed(&settings, &issued, "k-work-sa", &managed_cluster(), &current).manifest;
-    let fate = |secret, account, cluster: &Cluster, at: &str| tokens::fate(secret, account, cluster, at.parse().unwrap());
+    let fate =
+        |secret, account, cluster: &Cluster, at: &str| tokens::fate(secret, account, cluster, at.parse().unwrap());
     let cluster = managed_cluster();
     let good = Fate::Good(Some("2026-01-01T00:48:00Z".parse().unwrap()));
-    assert_eq!(fate(Some(&secret), Some(&account), &cluster, "2026-01-01T00:00:00Z"), good);
+    assert_eq!(
+        fate(Some(&secret), Some(&account), &cluster, "2026-01-01T00:00:00Z"),
+        good
+    );
     let renewed = |it| matches!(it, Fate::Renew(_));
-    assert!(renewed(fate(Some(&secret), Some(&account), &cluster, "2026-01-01T00:48:00Z")));
+    assert!(renewed(fate(
+        Some(&secret),
+        Some(&account),
+        &cluster,
+        "2026-01-01T00:48:00Z"
+    )));
     assert!(renewed(fate(None, Some(&account), &cluster, "2026-01-01T00:00:00Z")));
     let another = json!({"metadata": {"uid": "b"}});
-    assert!(renewed(fate(Some(&secret), Some(&another), &cluster, "2026-01-01T00:00:00Z")));
+    assert!(renewed(fate(
+        Some(&secret),
+        Some(&another),
+        &cluster,
+        "2026-01-01T00:00:00Z"
+    )));
     let elsewhere = Cluster {
         server: Some("https://elsewhere".to_owned()),
         ..managed_cluster()
     };
-    assert!(renewed(fate(Some(&secret), Some(&account), &elsewhere, "2026-01-01T00:00:00Z")));
+    assert!(renewed(fate(
+        Some(&secret),
+        Some(&account),
+        &elsewhere,
+        "2026-01-01T00:00:00Z"
+    )));
 }
 
 // Taking away.
@@ -449,7 +510,10 @@ fn seen(world: &World, namespaces: &[(&str, &str)]) -> Managed {
     Managed::Seen(Box::new(ManagedSeen {
         current: world.current(),
         works: vec![work],
-        namespaces: namespaces.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect(),
+        namespaces: namespaces
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect(),
         reached: None,
     }))
 }
@@ -462,8 +526,8 @@ fn pods_end_before_anything_else_is_taken_away() {
     assert_eq!(
         plan.to_string().lines().take(2).collect::<Vec<_>>(),
         [
-            format!("management: delete Deployment {NAMESPACE}/k-registration-agent"),
-            format!("management: delete Deployment {NAMESPACE}/k-work-agent"),
+            format!("management: delete Deployment {NAMESPACE}/k-registration-agent foreground"),
+            format!("management: delete Deployment {NAMESPACE}/k-work-agent foreground"),
         ]
     );
     assert_eq!(plan.len(), 2);
@@ -490,7 +554,10 @@ fn what_was_made_goes_in_order_and_the_finalizer_last() {
     assert!(page.contains("delete Namespace open-cluster-management-agent-addon"));
     assert!(!page.contains("delete CustomResourceDefinition"));
     let nothing = removal::plan(&leaving(&World::default(), seen(&World::default(), &[]), None), now());
-    assert!(nothing.to_string().contains("patch Klusterlet k"), "whoever was stopped goes on");
+    assert!(
+        nothing.to_string().contains("patch Klusterlet k"),
+        "whoever was stopped goes on"
+    );
 }
 
 #[test]
@@ -501,7 +568,10 @@ fn the_namespace_of_add_ons_stays_while_another_agent_is_there() {
     let namespaces = [(NAMESPACE, "k"), ("open-cluster-management-b", "other")];
     let page = removal::plan(&leaving(&world, seen(&world, &namespaces), None), now()).to_string();
     assert!(page.contains("delete Namespace open-cluster-management-agent\n"));
-    assert!(!page.contains("delete Namespace open-cluster-management-agent-addon"), "{page}");
+    assert!(
+        !page.contains("delete Namespace open-cluster-management-agent-addon"),
+        "{page}"
+    );
     assert!(!page.contains("delete Namespace open-cluster-management-b"), "{page}");
 }
 
@@ -510,7 +580,12 @@ fn a_cluster_that_is_gone_is_given_up_after_five_minutes() {
     let world = World::default();
     let unreachable = || Managed::Unreachable("nobody answers".to_owned());
     let first = format!("{:#}", removal::plan(&leaving(&world, unreachable(), None), now()));
-    assert!(first.contains(r#""operator.open-cluster-management.io/managed-resources-eviction-timestamp":"2026-01-01T00:00:00Z""#), "{first}");
+    assert!(
+        first.contains(
+            r#""operator.open-cluster-management.io/managed-resources-eviction-timestamp":"2026-01-01T00:00:00Z""#
+        ),
+        "{first}"
+    );
     assert!(first.contains("ManagedClusterUnreachable"), "{first}");
     let meanwhile = removal::plan(&leaving(&world, unreachable(), Some("2025-12-31T23:56:00Z")), now());
     assert!(meanwhile.is_empty() && meanwhile.again.is_some(), "{meanwhile}");
@@ -518,12 +593,16 @@ fn a_cluster_that_is_gone_is_given_up_after_five_minutes() {
     assert!(at_last.to_string().contains("patch Klusterlet k"), "{at_last}");
     let back = removal::plan(&leaving(&world, seen(&world, &[]), Some("2025-12-31T23:56:00Z")), now());
     let page = format!("{back:#}");
-    assert!(page.contains(r#"eviction-timestamp":null"#) && back.len() == 1, "{page}");
+    assert!(
+        page.contains(r#"eviction-timestamp":null"#) && back.len() == 1,
+        "{page}"
+    );
 }
 
 #[test]
 fn a_credential_is_read_of_its_secret() {
-    let secret: Secret = serde_json::from_value(json!({"data": {"kubeconfig": "YQ==", "cluster-name": "YjE="}})).unwrap();
+    let secret: Secret =
+        serde_json::from_value(json!({"data": {"kubeconfig": "YQ==", "cluster-name": "YjE="}})).unwrap();
     let expected = HubCredential {
         has_kubeconfig: true,
         cluster_name: Some("b1".to_owned()),
@@ -549,7 +628,12 @@ fn a_hosted_agent_waits_for_the_tokens_that_it_needs() {
     };
     let plan = install::plan(&klusterlet(&spec), &scene, &seen).to_string();
     for account in ["k-registration-sa", "k-work-sa"] {
-        assert!(plan.contains(&format!("cluster: create token of ServiceAccount {NAMESPACE}/{account}")), "{plan}");
+        assert!(
+            plan.contains(&format!(
+                "cluster: create token of ServiceAccount {NAMESPACE}/{account}"
+            )),
+            "{plan}"
+        );
     }
     assert!(!plan.contains("Deployment"), "{plan}");
     scene.issued = [names::EXTERNAL_REGISTRATION, names::EXTERNAL_WORK]

@@ -18,6 +18,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: &str = "get list watch";
 const ALL: &str = "get list watch create update patch delete";
 const KEEP: &str = "create get list update watch patch";
+const OWN: &str = "get list watch create delete update patch";
 
 /// Of registration, on the managed cluster.
 const REGISTRATION: &[Right] = &[
@@ -39,7 +40,7 @@ const REGISTRATION: &[Right] = &[
 
 /// Of registration for add-ons, on the managed cluster and where the pods run.
 const ADD_ONS: &[Right] = &[
-    Right::new("", "secrets", ALL, "Credentials of add-ons, in their namespaces."),
+    Right::new("", "secrets", OWN, "Credentials of add-ons, in their namespaces."),
     Right::new(
         "coordination.k8s.io",
         "leases",
@@ -111,7 +112,7 @@ const EXECUTION: &[Right] = &[
 
 /// Of both where the pods run: leader election, events, and whose pod it is.
 const OWN_NAMESPACE: &[Right] = &[
-    Right::new("", "configmaps", ALL, "Leader election of old."),
+    Right::new("", "configmaps", OWN, "Leader election of old."),
     Right::new("", "pods", "get", "Whose events they are."),
     Right::new("apps", "replicasets", "get", "The same."),
     Right::new("coordination.k8s.io", "leases", KEEP, "Leader election."),
@@ -125,7 +126,7 @@ const OWN_NAMESPACE: &[Right] = &[
 ];
 
 /// Of registration where its Secrets are.
-const OWN_SECRETS: &[Right] = &[Right::new("", "secrets", ALL, "Its credential at the hub.")];
+const OWN_SECRETS: &[Right] = &[Right::new("", "secrets", OWN, "Its credential at the hub.")];
 
 /// Of both in `kube-system`.
 const CLIENT_CA: &[Right] =

@@ -193,7 +193,9 @@ pub fn plan(leaving: &Leaving, now: Timestamp) -> Plan {
                 "the managed cluster cannot be reached: {why}; if it is not back in {} minutes, what is there is left behind",
                 GIVE_UP.as_mins()
             );
-            plan.push(said::warning(klusterlet, "ManagedClusterUnreachable", note, now));
+            // Once, when it is written since when.
+            plan.stage()
+                .push(said::warning(klusterlet, "ManagedClusterUnreachable", note, now));
             plan.look_again(LOOK_AGAIN);
             return plan;
         };

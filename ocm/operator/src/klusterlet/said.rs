@@ -30,6 +30,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     let Some(klusterlet) = seen.klusterlet.as_deref() else {
         return plan;
     };
+    // Somebody else has just written what we had read: the next look is made at once, and is worth telling of.
+    if outcome.errors().any(|(_, error)| error.is_conflict()) {
+        return plan;
+    }
     let latest = outcome.latest::<Klusterlet>(Site::Management, None, &klusterlet.name_any());
     let before = latest.as_ref().unwrap_or(klusterlet);
     let mut after = before.clone();
@@ -44,7 +48,10 @@ pub fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     );
     condition::set(&mut status.conditions, applied, seen.now);
     plan.status(Site::Management, before, &after);
-    tell(&mut plan, before, &after, seen.now);
+    // To wait is nothing to warn of.
+    if !outcome.worked_out::<Prospect>().is_some_and(|it| it.waits.is_some()) {
+        tell(&mut plan, before, &after, seen.now);
+    }
     plan
 }
 

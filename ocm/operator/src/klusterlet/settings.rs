@@ -47,6 +47,18 @@ pub struct Mode {
     pub shape: Shape,
 }
 
+/// What becomes of NetworkPolicies. Upstream's operator of the release that we follow knows of none, and its role lets
+/// nobody read them: they are only looked at where we have made some, or are to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkPolicies {
+    /// There are none of ours.
+    None,
+    /// They are kept.
+    Kept,
+    /// They go.
+    Going,
+}
+
 /// What is the same for all Klusterlets of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ground {
@@ -100,8 +112,8 @@ pub struct Settings {
     pub replicas: i32,
     /// Whether the managed cluster gets the CRD of ClusterProperties.
     pub has_properties: bool,
-    /// Whether the agent's namespace gets NetworkPolicies.
-    pub has_network_policies: bool,
+    /// What becomes of NetworkPolicies in the agent's namespace.
+    pub network_policies: NetworkPolicies,
     /// Ports of API servers that the agent speaks to, beside the usual ones.
     pub api_ports: Vec<u16>,
     /// What the Deployments are made of.
@@ -171,6 +183,18 @@ pub fn is_hosted(klusterlet: &Klusterlet) -> bool {
     mode(klusterlet).is_some_and(|it| it.place == Place::Hosting)
 }
 
+/// Where an agent was put, if it was put anywhere: what its mode said then.
+pub fn installed_at(klusterlet: &Klusterlet) -> Option<Place> {
+    let generations = klusterlet.status.iter().flat_map(|it| &it.generations);
+    let namespaces: Vec<&str> = generations.map(|it| it.namespace.as_str()).collect();
+    if klusterlet.finalizers().iter().any(|it| it == names::HOSTED_FINALIZER) {
+        return Some(Place::Hosting);
+    }
+    namespaces
+        .contains(&klusterlet_namespace(klusterlet))
+        .then_some(Place::Managed)
+}
+
 /// The namespace on the managed cluster.
 pub fn klusterlet_namespace(klusterlet: &Klusterlet) -> &str {
     match klusterlet.spec.namespace.as_str() {
@@ -194,6 +218,15 @@ pub fn refusals(klusterlet: &Klusterlet) -> Vec<String> {
     if mode(klusterlet).is_none() {
         all.push(format!(
             "spec.deployOption.mode {:?} is unknown: choose Default, Singleton, Hosted or SingletonHosted",
+            spec.deploy_option.mode
+        ));
+    }
+    if let (Some(mode), Some(place)) = (mode(klusterlet), installed_at(klusterlet))
+        && mode.place != place
+    {
+        all.push(format!(
+            "spec.deployOption.mode {:?} would move the agent to another cluster than it is on: delete the Klusterlet, and \
+             create it anew with this mode",
             spec.deploy_option.mode
         ));
     }
@@ -259,6 +292,15 @@ pub fn has_multiple_hubs(klusterlet: &Klusterlet) -> bool {
     is_on(klusterlet, "MultipleHubs")
 }
 
+fn network_policies(klusterlet: &Klusterlet) -> NetworkPolicies {
+    let made = klusterlet.status.iter().flat_map(|it| &it.related_resources);
+    match is_on(klusterlet, "NetworkPolicies") {
+        true => NetworkPolicies::Kept,
+        false if made.into_iter().any(|it| it.resource == "networkpolicies") => NetworkPolicies::Going,
+        false => NetworkPolicies::None,
+    }
+}
+
 /// What a Klusterlet asks for, of which nothing is [refused](refusals).
 pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> Settings {
     let spec = &klusterlet.spec;
@@ -290,7 +332,7 @@ pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> Settings {
             ground.control_plane_nodes,
         ),
         has_properties: is_on(klusterlet, "ClusterProperty"),
-        has_network_policies: is_on(klusterlet, "NetworkPolicies"),
+        network_policies: network_policies(klusterlet),
         api_ports: Vec::new(),
         pods: PodSettings {
             registration_image: spec.registration_image_pull_spec.clone(),
@@ -339,6 +381,22 @@ fn joined(words: impl Iterator<Item = String>) -> String {
 }
 
 impl Settings {
+    /// The images that nobody names, a sentence each.
+    pub fn missing_images(&self) -> Vec<String> {
+        let pods = &self.pods;
+        let needed: &[(&str, &str)] = match self.shape {
+            Shape::Two => &[
+                ("spec.registrationImagePullSpec", &pods.registration_image),
+                ("spec.workImagePullSpec", &pods.work_image),
+            ],
+            Shape::One => &[("spec.imagePullSpec", &pods.image)],
+        };
+        let missing = needed.iter().filter(|(_, image)| image.is_empty());
+        missing
+            .map(|(field, _)| format!("{field} is empty: say which image the agent runs"))
+            .collect()
+    }
+
     /// The ServiceAccount of registration.
     pub fn registration_account(&self) -> String {
         match self.shape {

@@ -16,9 +16,10 @@ use ocm_reconcile::{Site, Target};
 use serde_json::{Value, json};
 
 use super::{
+    access,
     deployment::{Program, deployment},
     names, network, rbac,
-    settings::{Place, Settings, Shape},
+    settings::{NetworkPolicies, Place, Settings, Shape},
 };
 use crate::{
     Layout, crds,
@@ -228,9 +229,12 @@ fn work_replicas(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCredenti
     let degraded = conditions
         .into_iter()
         .find(|it| it.type_ == conditions::HUB_CONNECTION_DEGRADED);
-    let is_missing = degraded.is_none_or(|it| {
-        it.status == condition::Status::True.as_str() && it.reason.contains(super::access::reason::HUB_SECRET_MISSING)
-    });
+    let says_missing = |reason: &str| {
+        let words = [access::reason::HUB_SECRET_MISSING, access::reason::HUB_MISSING];
+        reason.split(',').any(|it| words.contains(&it))
+    };
+    let is_missing =
+        degraded.is_none_or(|it| it.status == condition::Status::True.as_str() && says_missing(&it.reason));
     match is_missing && !hub.has_kubeconfig {
         true => 0,
         false => settings.replicas,
@@ -247,9 +251,9 @@ pub fn stages(settings: &Settings, pull_secret: Option<&Value>, current: &Curren
     managed.keep.push(rbac::aggregate(settings));
     let mut management = Stage::new(reason::MANAGEMENT_FAILED);
     management.keep = rbac::management(settings, is_moving);
-    match settings.has_network_policies {
-        true => management.keep.extend(network::policies(settings)),
-        false => {
+    match settings.network_policies {
+        NetworkPolicies::Kept => management.keep.extend(network::policies(settings)),
+        NetworkPolicies::Going | NetworkPolicies::None => {
             let ours = |it: &Target| current.get(it).is_some_and(|it| is_made_for(settings, it));
             management.remove = network::targets(settings).into_iter().filter(ours).collect();
         }
@@ -317,7 +321,7 @@ pub fn related(settings: &Settings, layout: Layout) -> Vec<RelatedResourceMeta> 
     let mut targets: Vec<Target> = definitions(settings).into_iter().map(|it| it.target).collect();
     targets.extend(rbac::managed(settings, false).into_iter().map(|it| it.target));
     targets.extend(rbac::management(settings, false).into_iter().map(|it| it.target));
-    if settings.has_network_policies {
+    if settings.network_policies == NetworkPolicies::Kept {
         targets.extend(network::targets(settings));
     }
     targets.extend(settings.deployments().iter().map(|it| deployment_target(settings, it)));

@@ -19,7 +19,8 @@ fn klusterlet(spec: &Value) -> Klusterlet {
         "clusterName": "cluster1",
     });
     difference::apply_merge_patch(&mut whole, spec);
-    serde_json::from_value(json!({"metadata": {"name": "k", "uid": "id", "labels": {"team": "a"}}, "spec": whole})).unwrap()
+    serde_json::from_value(json!({"metadata": {"name": "k", "uid": "id", "labels": {"team": "a"}}, "spec": whole}))
+        .unwrap()
 }
 
 fn ground(layout: Layout) -> Ground {
@@ -49,7 +50,12 @@ fn a_bare_agent_has_upstreams_arguments() {
     let settings = settings_of(&json!({}));
     assert_eq!(
         arguments(&settings, Program::Registration, 1),
-        ["/registration", "agent", "--spoke-cluster-name=cluster1", "--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig"]
+        [
+            "/registration",
+            "agent",
+            "--spoke-cluster-name=cluster1",
+            "--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig"
+        ]
     );
     assert_eq!(
         arguments(&settings, Program::Work, 3),
@@ -158,20 +164,41 @@ fn pods_are_placed_sized_and_named_as_asked() {
     assert_eq!(pod["containers"][0]["resources"], json!({"limits": {"memory": "64Mi"}}));
     let best_effort = settings_of(&json!({"resourceRequirement": {"type": "BestEffort"}}));
     let made = deployment(&best_effort, Program::Work, 1, "c").manifest;
-    assert_eq!(made["spec"]["template"]["spec"]["containers"][0]["resources"], json!({}));
+    assert_eq!(
+        made["spec"]["template"]["spec"]["containers"][0]["resources"],
+        json!({})
+    );
 }
 
 #[test]
 fn every_mode_has_its_place_shape_and_accounts() {
     for (mode, place, shape, namespace, account) in [
-        ("", Place::Managed, Shape::Two, "open-cluster-management-agent", "k-registration-sa"),
-        ("Singleton", Place::Managed, Shape::One, "open-cluster-management-agent", "k-work-sa"),
+        (
+            "",
+            Place::Managed,
+            Shape::Two,
+            "open-cluster-management-agent",
+            "k-registration-sa",
+        ),
+        (
+            "Singleton",
+            Place::Managed,
+            Shape::One,
+            "open-cluster-management-agent",
+            "k-work-sa",
+        ),
         ("Hosted", Place::Hosting, Shape::Two, "k", "k-registration-sa"),
         ("SingletonHosted", Place::Hosting, Shape::One, "k", "k-work-sa"),
     ] {
         let settings = settings_of(&json!({"deployOption": {"mode": mode}}));
         assert_eq!((settings.place, settings.shape), (place, shape));
-        assert_eq!((settings.agent_namespace.as_str(), settings.registration_account().as_str()), (namespace, account));
+        assert_eq!(
+            (
+                settings.agent_namespace.as_str(),
+                settings.registration_account().as_str()
+            ),
+            (namespace, account)
+        );
         assert_eq!(settings.klusterlet_namespace, "open-cluster-management-agent");
     }
 }
@@ -184,7 +211,10 @@ fn one_deployment_takes_the_image_that_has_both_programs() {
     assert_eq!(image(&drover, Layout::Compact), "drover:1");
     let singleton = json!({"deployOption": {"mode": "Singleton"}, "imagePullSpec": "one:1"});
     assert_eq!(image(&singleton, Layout::Compact), "one:1");
-    assert_eq!(image(&json!({"imagePullSpec": null}), Layout::Compact), "registration:1");
+    assert_eq!(
+        image(&json!({"imagePullSpec": null}), Layout::Compact),
+        "registration:1"
+    );
 }
 
 #[test]
@@ -203,9 +233,31 @@ fn what_cannot_be_done_is_refused_with_field_and_fix() {
     }
     let gate = json!([{"feature": "MultipleHubs", "mode": "Enable"}]);
     for configs in [json!(null), json!({"type": "LocalSecrets"}), json!({"type": "None"})] {
-        let page = refused(json!({"registrationConfiguration": {"featureGates": gate, "bootstrapKubeConfigs": configs}}));
+        let page =
+            refused(json!({"registrationConfiguration": {"featureGates": gate, "bootstrapKubeConfigs": configs}}));
         assert!(page.contains("names 0 Secrets"), "{page}");
     }
+}
+
+#[test]
+fn an_agent_does_not_change_its_cluster() {
+    let mut hosted = klusterlet(&json!({"deployOption": {"mode": "Singleton"}}));
+    hosted.metadata.finalizers = Some(vec![super::names::HOSTED_FINALIZER.to_owned()]);
+    assert_eq!(settings::installed_at(&hosted), Some(Place::Hosting));
+    assert!(
+        settings::refusals(&hosted)[0].contains("another cluster"),
+        "it was hosted"
+    );
+    let mut managed = klusterlet(&json!({"deployOption": {"mode": "Hosted"}}));
+    let made = json!({"generations": [{"namespace": "open-cluster-management-agent"}]});
+    managed.status = serde_json::from_value(made).unwrap();
+    assert_eq!(settings::installed_at(&managed), Some(Place::Managed));
+    assert!(
+        settings::refusals(&managed)[0].contains("another cluster"),
+        "it was not"
+    );
+    managed.spec.deploy_option.mode = "Singleton".to_owned();
+    assert!(settings::refusals(&managed).is_empty());
 }
 
 #[test]
@@ -213,7 +265,9 @@ fn roles_say_no_less_than_what_agents_need() {
     let made = rbac::managed(&settings_of(&json!({})), false);
     let rules = |name: &str| {
         let name = format!("open-cluster-management:k-{name}");
-        let role = made.iter().find(|it| it.target.api_resource.kind == "ClusterRole" && it.target.name == name);
+        let role = made
+            .iter()
+            .find(|it| it.target.api_resource.kind == "ClusterRole" && it.target.name == name);
         role.unwrap().manifest["rules"].to_string()
     };
     assert!(rules("work:agent").contains("impersonate"));
@@ -227,7 +281,9 @@ fn as_much_is_asked_as_upstream_asks() {
     assert_eq!(access::to_join().len(), 6);
     let all: Vec<String> = access::to_serve("c1").iter().map(access::described).collect();
     assert_eq!(all.len(), 24);
-    assert!(all.contains(&"renew managedclusters/clientcertificates of register.open-cluster-management.io".to_owned()));
+    assert!(
+        all.contains(&"renew managedclusters/clientcertificates of register.open-cluster-management.io".to_owned())
+    );
     assert!(all.contains(&"update leases of coordination.k8s.io managed-cluster-lease in namespace c1".to_owned()));
     assert!(all.contains(&"patch manifestworks/status of work.open-cluster-management.io in namespace c1".to_owned()));
 }
@@ -243,15 +299,39 @@ fn asked(answer: Answer) -> Bootstrap {
 fn a_bad_bootstrap_secret_is_told_with_its_reason() {
     for (found, reason, fix) in [
         (Bootstrap::Missing, "BootstrapSecretMissing", "create it"),
-        (Bootstrap::Unusable("no context".to_owned()), "BootstrapSecretError", "no context"),
-        (asked(Answer::Unreachable("x".to_owned())), "BootstrapSecretError", "https://hub"),
-        (asked(Answer::Denied("create y".to_owned())), "BootstrapSecretUnauthorized", "create y"),
-        (asked(Answer::Unknown("401".to_owned())), "BootstrapSecretUnauthorized", "may have expired"),
-        (asked(Answer::Allowed), "BootstrapSecretFunctional", "configured correctly"),
+        (
+            Bootstrap::Unusable("no context".to_owned()),
+            "BootstrapSecretError",
+            "no context",
+        ),
+        (
+            asked(Answer::Unreachable("x".to_owned())),
+            "BootstrapSecretError",
+            "https://hub",
+        ),
+        (
+            asked(Answer::Denied("create y".to_owned())),
+            "BootstrapSecretUnauthorized",
+            "create y",
+        ),
+        (
+            asked(Answer::Unknown("401".to_owned())),
+            "BootstrapSecretUnauthorized",
+            "may have expired",
+        ),
+        (
+            asked(Answer::Allowed),
+            "BootstrapSecretFunctional",
+            "configured correctly",
+        ),
     ] {
         let said = access::condition("ns", Some(&found), &Hub::SecretMissing);
         assert_eq!(said.reason, format!("{reason},HubKubeConfigSecretMissing"));
-        assert!(said.message.contains("ns/bootstrap-hub-kubeconfig") && said.message.contains(fix), "{}", said.message);
+        assert!(
+            said.message.contains("ns/bootstrap-hub-kubeconfig") && said.message.contains(fix),
+            "{}",
+            said.message
+        );
     }
 }
 
@@ -298,8 +378,13 @@ fn secret(user: &Value, cluster: &Value, more: &Value) -> Secret {
 #[test]
 fn a_secret_cannot_run_commands_or_read_files() {
     let server = json!({"server": "https://a"});
-    let refused = |user: Value, cluster: &Value| external::read(&secret(&user, cluster, &json!({}))).unwrap_err().to_string();
-    let exec = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": ["/tmp/x"]}});
+    let refused = |user: Value, cluster: &Value| {
+        external::read(&secret(&user, cluster, &json!({})))
+            .unwrap_err()
+            .to_string()
+    };
+    let exec =
+        json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": ["/tmp/x"]}});
     assert!(refused(exec, &server).contains("has exec"));
     let plugin = json!({"auth-provider": {"name": "x", "config": {}}});
     assert!(refused(plugin, &server).contains("has auth-provider"));
@@ -309,7 +394,12 @@ fn a_secret_cannot_run_commands_or_read_files() {
     }
     let cluster = json!({"server": "https://a", "certificate-authority": "/etc/shadow"});
     assert!(refused(json!({"token": "t"}), &cluster).contains("names the file certificate-authority"));
-    assert!(external::read(&Secret::default()).unwrap_err().to_string().contains("no key kubeconfig"));
+    assert!(
+        external::read(&Secret::default())
+            .unwrap_err()
+            .to_string()
+            .contains("no key kubeconfig")
+    );
 }
 
 #[test]
@@ -320,7 +410,10 @@ fn files_that_the_secret_holds_are_taken_from_it() {
     let user = read.auth_infos[0].auth_info.clone().unwrap();
     assert_eq!(user.client_certificate_data.as_deref(), Some("Yw=="));
     assert!(user.token.is_some() && user.client_key_data.is_some());
-    assert_eq!((user.client_certificate, user.client_key, user.token_file), (None, None, None));
+    assert_eq!(
+        (user.client_certificate, user.client_key, user.token_file),
+        (None, None, None)
+    );
 }
 
 #[test]
@@ -330,5 +423,8 @@ fn labels_are_copied_when_that_is_asked_for() {
         ..ground(Layout::Upstream)
     };
     let labels = settings::settings(&klusterlet(&json!({})), &with_labels).labels;
-    assert_eq!(labels, json!({"team": "a", "open-cluster-management.io/created-by-klusterlet": "k"}));
+    assert_eq!(
+        labels,
+        json!({"team": "a", "open-cluster-management.io/created-by-klusterlet": "k"})
+    );
 }

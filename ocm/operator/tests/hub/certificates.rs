@@ -11,7 +11,10 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 const VALIDATOR: &str = "managedclustervalidators.admission.cluster.open-cluster-management.io";
 
 fn bundle(config_map: &Value) -> String {
-    config_map["data"]["ca-bundle.crt"].as_str().unwrap_or_default().to_owned()
+    config_map["data"]["ca-bundle.crt"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +30,15 @@ async fn a_new_authority_is_trusted_beside_the_old_one() {
     assert_eq!(BASE64_STANDARD.encode(&first), signer.as_str().unwrap());
 
     let garbage = BASE64_STANDARD.encode("garbage");
-    ground.patch("v1", "Secret", NAMESPACE, "signer-secret", json!({"data": {"tls.key": garbage}})).await;
+    ground
+        .patch(
+            "v1",
+            "Secret",
+            NAMESPACE,
+            "signer-secret",
+            json!({"data": {"tls.key": garbage}}),
+        )
+        .await;
     let bundles = ground.site.api("v1", "ConfigMap", NAMESPACE).await;
     let now = wait::until_with(&bundles, "ca-bundle-configmap", "has a second authority", |it| {
         it.is_some_and(|it| bundle(&json!(it)).matches("BEGIN CERTIFICATE").count() == 2)
@@ -43,7 +54,10 @@ async fn a_new_authority_is_trusted_beside_the_old_one() {
         it.is_some_and(|it| it.data["webhooks"][0]["clientConfig"]["caBundle"] == trusted)
     })
     .await;
-    let definitions = ground.site.api("apiextensions.k8s.io/v1", "CustomResourceDefinition", "").await;
+    let definitions = ground
+        .site
+        .api("apiextensions.k8s.io/v1", "CustomResourceDefinition", "")
+        .await;
     let converted = "managedclusteraddons.addon.open-cluster-management.io";
     wait::until_with(&definitions, converted, "trusts both", |it| {
         it.is_some_and(|it| it.data["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] == trusted)
@@ -69,7 +83,9 @@ async fn a_certificate_that_is_lost_or_foreign_is_made_anew() {
 
     // One of another name is no certificate of this Service.
     let other = secrets.get("work-webhook-serving-cert").await.unwrap();
-    ground.patch("v1", "Secret", NAMESPACE, name, json!({"data": other.data["data"]})).await;
+    ground
+        .patch("v1", "Secret", NAMESPACE, name, json!({"data": other.data["data"]}))
+        .await;
     wait::until_with(&secrets, name, "is its own again", |it| {
         it.is_some_and(|it| it.data["data"]["tls.crt"] != other.data["data"]["tls.crt"])
     })

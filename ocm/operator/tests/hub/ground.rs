@@ -20,7 +20,7 @@ use kube::{
     runtime::watcher,
 };
 use ocm_api::{condition, operator::ClusterManager};
-use ocm_reconcile::install;
+use ocm_reconcile::{install, rbac::Right};
 use operator::{Layout, hub::Options};
 use serde_json::{Value, json};
 use testkit::{Site, wait};
@@ -51,6 +51,16 @@ impl Running {
         }
     }
 
+    /// Waits until it has ended by itself, and stops it after a while.
+    pub async fn finished_within(self, patience: std::time::Duration) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            stop.cancel();
+        });
+        self.finished().await;
+    }
+
     /// Stops it, as SIGTERM does.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -60,10 +70,12 @@ impl Running {
     }
 }
 
+const RIGHTS: &[Right] = &[Right::new("", "namespaces", "list", "A right of a hub.")];
+
 pub fn options(layout: Layout) -> Options {
     Options {
         layout,
-        compact_rights: &[ocm_reconcile::rbac::Right::new("", "namespaces", "list", "A right of a hub.")],
+        compact_rights: RIGHTS,
         ..Options::default()
     }
 }
@@ -71,7 +83,9 @@ pub fn options(layout: Layout) -> Options {
 impl Ground {
     pub async fn start() -> Self {
         let site = Site::start().await.unwrap();
-        install::install_crds(&site.client(), ocm_api::crds::operator()).await.unwrap();
+        install::install_crds(&site.client(), ocm_api::crds::operator())
+            .await
+            .unwrap();
         Self {
             site,
             kubelet: CancellationToken::new(),
@@ -155,13 +169,19 @@ impl Ground {
             let seen = it.status.as_ref().map(|it| it.observed_generation);
             seen == it.metadata.generation
         };
-        let found = wait::until(&self.managers(), NAME, what, |it| it.is_some_and(|it| is_of_now(it) && holds(it))).await;
+        let found = wait::until(&self.managers(), NAME, what, |it| {
+            it.is_some_and(|it| is_of_now(it) && holds(it))
+        })
+        .await;
         found.unwrap()
     }
 
     /// Waits until everything is there, and runs.
     pub async fn until_up_to_date(&self) -> ClusterManager {
-        self.until("is up to date", |it| says(it, "Applied", "True") && says(it, "Progressing", "False")).await
+        self.until("is up to date", |it| {
+            says(it, "Applied", "True") && says(it, "Progressing", "False")
+        })
+        .await
     }
 
     /// Names of the objects of a kind, sorted.
@@ -184,7 +204,9 @@ impl Ground {
 
     pub async fn patch(&self, api_version: &str, kind: &str, namespace: &str, name: &str, patch: Value) {
         let api = self.site.api(api_version, kind, namespace).await;
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
     }
 
     pub async fn stop(self) {
@@ -209,19 +231,26 @@ async fn run(client: &Client, deployment: &Deployment) {
     if text.contains(":broken") {
         return;
     }
-    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
     let status = json!({
         "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
         "availableReplicas": replicas, "updatedReplicas": replicas,
     });
     let now = json!(deployment.status);
-    if status.as_object().unwrap().iter().all(|(key, value)| now[key] == *value) {
+    if status
+        .as_object()
+        .unwrap()
+        .iter()
+        .all(|(key, value)| now[key] == *value)
+    {
         return;
     }
     let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap_or_default());
     let patch = Patch::Merge(json!({ "status": status }));
     // One that is gone meanwhile needs no pods.
-    let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await;
+    let _ = api
+        .patch_status(&deployment.name_any(), &PatchParams::default(), &patch)
+        .await;
 }
 
 /// A client of a process that is killed when it has written so many times.
@@ -244,7 +273,11 @@ impl Service<Request<Body>> for Dying {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         let spend = |left: usize| left.checked_sub(1);
-        let lives = is_read || self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend).is_ok();
+        let lives = is_read
+            || self
+                .left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spend)
+                .is_ok();
         if !lives {
             self.stop.cancel();
         }

@@ -28,7 +28,12 @@ async fn a_hub_in_upstreams_layout_has_its_components() {
     // Without pods nobody is asked who does not answer.
     let manager = ground.until("is rolling", |it| says(it, "Progressing", "True")).await;
     assert!(says(&manager, "Applied", "True") && says(&manager, "HubRegistrationDegraded", "True"));
-    assert!(ground.names(ADMISSION, "ValidatingWebhookConfiguration", "").await.is_empty());
+    assert!(
+        ground
+            .names(ADMISSION, "ValidatingWebhookConfiguration", "")
+            .await
+            .is_empty()
+    );
     assert_eq!(ground.deployments().await, COMPONENTS);
 
     ground.run_pods();
@@ -44,7 +49,11 @@ async fn a_hub_in_upstreams_layout_has_its_components() {
         *related.entry(it.resource.as_str()).or_default() += 1;
     }
     assert_eq!(
-        (related["deployments"], related["customresourcedefinitions"], status.generations.len()),
+        (
+            related["deployments"],
+            related["customresourcedefinitions"],
+            status.generations.len()
+        ),
         (6, 12, 6)
     );
     assert_eq!(ground.names("v1", "Service", NAMESPACE).await.len(), 3);
@@ -79,9 +88,19 @@ async fn a_hub_in_one_deployment_answers_all_webhooks() {
     for service in ["registration", "work", "addon"] {
         let name = format!("cluster-manager-{service}-webhook");
         let service = ground.get("v1", "Service", NAMESPACE, &name).await;
-        assert_eq!(service["spec"]["selector"]["app"], "clustermanager-registration-controller");
+        assert_eq!(
+            service["spec"]["selector"]["app"],
+            "clustermanager-registration-controller"
+        );
     }
-    let deployment = ground.get("apps/v1", "Deployment", NAMESPACE, "cluster-manager-registration-controller").await;
+    let deployment = ground
+        .get(
+            "apps/v1",
+            "Deployment",
+            NAMESPACE,
+            "cluster-manager-registration-controller",
+        )
+        .await;
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(
         container["args"],
@@ -121,7 +140,12 @@ async fn a_gate_that_is_turned_off_takes_its_component_away() {
     };
     ground.ask(NAME, gates("Enable", "Enable")).await;
     ground.until_up_to_date().await;
-    assert!(ground.deployments().await.contains(&"cluster-manager-work-controller".to_owned()));
+    assert!(
+        ground
+            .deployments()
+            .await
+            .contains(&"cluster-manager-work-controller".to_owned())
+    );
     let roles = ground.names(RBAC, "ClusterRole", "").await;
     let of_works = "open-cluster-management:cluster-manager-work:controller".to_owned();
     assert!(roles.contains(&of_works), "{roles:?}");
@@ -132,7 +156,10 @@ async fn a_gate_that_is_turned_off_takes_its_component_away() {
     assert_eq!(deployments.len(), 5, "{deployments:?}");
     assert!(!ground.names(RBAC, "ClusterRole", "").await.contains(&of_works));
     let accounts = ground.names("v1", "ServiceAccount", NAMESPACE).await;
-    assert!(!accounts.contains(&"addon-manager-controller-sa".to_owned()), "{accounts:?}");
+    assert!(
+        !accounts.contains(&"addon-manager-controller-sa".to_owned()),
+        "{accounts:?}"
+    );
     let related = manager.status.unwrap().related_resources;
     assert!(!related.iter().any(|it| it.name.ends_with("work-controller")));
     operator.stop().await;
@@ -161,12 +188,25 @@ spec:
     let manager = ground.until_up_to_date().await;
     let (_, reason, message) = of(&manager, "Applied").unwrap();
     assert_eq!(reason, "ClusterManagerApplied");
-    assert!(message.contains("placements.cluster.open-cluster-management.io (9.0.0)"), "{message}");
+    assert!(
+        message.contains("placements.cluster.open-cluster-management.io (9.0.0)"),
+        "{message}"
+    );
     let crd = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let found = ground.get(crd.0, crd.1, "", "placements.cluster.open-cluster-management.io").await;
-    assert_eq!(found["metadata"]["annotations"]["operator.open-cluster-management.io/version"], "9.0.0");
-    let found = ground.get(crd.0, crd.1, "", "manifestworks.work.open-cluster-management.io").await;
-    assert_eq!(found["metadata"]["annotations"]["operator.open-cluster-management.io/version"], "1.3.1");
+    let found = ground
+        .get(crd.0, crd.1, "", "placements.cluster.open-cluster-management.io")
+        .await;
+    assert_eq!(
+        found["metadata"]["annotations"]["operator.open-cluster-management.io/version"],
+        "9.0.0"
+    );
+    let found = ground
+        .get(crd.0, crd.1, "", "manifestworks.work.open-cluster-management.io")
+        .await;
+    assert_eq!(
+        found["metadata"]["annotations"]["operator.open-cluster-management.io/version"],
+        "1.3.1"
+    );
     let events = ground.site.api("events.k8s.io/v1", "Event", "default").await;
     wait::until_all(&events, "tells of the CRD", |all| {
         all.iter().any(|it| json!(it).to_string().contains("(9.0.0)"))
@@ -188,11 +228,19 @@ async fn what_somebody_changed_or_deleted_is_put_back() {
     ground.patch("apps/v1", "Deployment", NAMESPACE, name, patch).await;
     let deployments = ground.site.api("apps/v1", "Deployment", NAMESPACE).await;
     wait::until_with(&deployments, name, "is put back", |it| {
-        it.is_some_and(|it| it.data["spec"]["replicas"] == 1 && it.data["spec"]["template"]["spec"].get("nodeSelector").is_none())
+        it.is_some_and(|it| {
+            it.data["spec"]["replicas"] == 1 && it.data["spec"]["template"]["spec"].get("nodeSelector").is_none()
+        })
     })
     .await;
-    deployments.delete("cluster-manager-work-webhook", &Default::default()).await.unwrap();
-    wait::until_with(&deployments, "cluster-manager-work-webhook", "is made again", |it| it.is_some()).await;
+    deployments
+        .delete("cluster-manager-work-webhook", &Default::default())
+        .await
+        .unwrap();
+    wait::until_with(&deployments, "cluster-manager-work-webhook", "is made again", |it| {
+        it.is_some()
+    })
+    .await;
     operator.stop().await;
     ground.stop().await;
 }
@@ -202,22 +250,33 @@ async fn what_is_not_supported_is_refused_and_leaves_nothing() {
     let ground = Ground::start().await;
     let operator = ground.operator(options(Layout::Upstream)).await;
     for driver in ["grpc", "awsirsa"] {
-        let drivers = json!({"registrationConfiguration": {"registrationDrivers": [{"authType": "csr"}, {"authType": driver}]}});
+        let drivers =
+            json!({"registrationConfiguration": {"registrationDrivers": [{"authType": "csr"}, {"authType": driver}]}});
         ground.ask(NAME, drivers).await;
         let manager = ground.until("is refused", |it| says(it, "Applied", "False")).await;
         let (_, reason, message) = of(&manager, "Applied").unwrap();
         assert_eq!(reason, "RegistrationDriverNotSupported");
         assert!(
-            message.starts_with(&format!("spec.registrationConfiguration.registrationDrivers[1].authType: {driver}")),
+            message.starts_with(&format!(
+                "spec.registrationConfiguration.registrationDrivers[1].authType: {driver}"
+            )),
             "{message}"
         );
     }
     assert!(ground.deployments().await.is_empty());
-    ground.ask(NAME, json!({"registrationConfiguration": {"featureGates": [{"feature": "Nonsense", "mode": "Enable"}]}})).await;
+    ground
+        .ask(
+            NAME,
+            json!({"registrationConfiguration": {"featureGates": [{"feature": "Nonsense", "mode": "Enable"}]}}),
+        )
+        .await;
     ground.run_pods();
     let manager = ground.until_up_to_date().await;
     let (status, reason, message) = of(&manager, "ValidFeatureGates").unwrap();
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "InvalidFeatureGatesExisting"));
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("False", "InvalidFeatureGatesExisting")
+    );
     assert!(message.contains("Registration: Nonsense"), "{message}");
     operator.stop().await;
     ground.stop().await;
@@ -232,9 +291,13 @@ async fn a_second_cluster_manager_has_no_hub() {
     ground.until_up_to_date().await;
     ground.ask("second", json!({})).await;
     let is_refused = |it: &ocm_api::operator::ClusterManager| {
-        of(it, "Applied").is_some_and(|it| it.1 == "NamespaceTaken" && it.2.contains("ClusterManager cluster-manager is older"))
+        of(it, "Applied")
+            .is_some_and(|it| it.1 == "NamespaceTaken" && it.2.contains("ClusterManager cluster-manager is older"))
     };
-    wait::until(&ground.managers(), "second", "is refused", |it| it.is_some_and(is_refused)).await;
+    wait::until(&ground.managers(), "second", "is refused", |it| {
+        it.is_some_and(is_refused)
+    })
+    .await;
     assert_eq!(ground.deployments().await, COMPONENTS);
     // It takes nothing with it, and nothing holds it.
     ground.managers().delete("second", &Default::default()).await.unwrap();

@@ -11,7 +11,10 @@ const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition"
 async fn is_clean(ground: &Ground) {
     wait::gone(&ground.managers(), NAME).await;
     let crds = ground.names(CRD.0, CRD.1, "").await;
-    let left: Vec<_> = crds.iter().filter(|it| !it.contains("operator.") && it.contains("open-cluster-management")).collect();
+    let left: Vec<_> = crds
+        .iter()
+        .filter(|it| !it.contains("operator.") && it.contains("open-cluster-management"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     let roles = ground.names("rbac.authorization.k8s.io/v1", "ClusterRole", "").await;
     assert!(!roles.iter().any(|it| it.contains("cluster-manager")), "{roles:?}");
@@ -26,15 +29,21 @@ async fn is_clean(ground: &Ground) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_waits_for_its_clusters_and_says_so() {
     let ground = Ground::start().await;
-    ground.run_pods();
     let operator = ground.operator(options(Layout::Upstream)).await;
     ground.ask(NAME, json!({})).await;
-    ground.until_up_to_date().await;
+    // Without pods nobody answers webhooks, and so nobody is asked.
+    ground
+        .until("is applied", |it| of(it, "Applied").is_some_and(|it| it.0 == "True"))
+        .await;
     let cluster = "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: c1, finalizers: [a.b/held]}, spec: {}}";
     ground.site.apply(cluster).await;
     ground.managers().delete(NAME, &Default::default()).await.unwrap();
     let says = |it: &ocm_api::operator::ClusterManager| {
-        of(it, "Applied").is_some_and(|it| it.1 == "RemainingCRDs" && it.2.contains("managedclusters.cluster.open-cluster-management.io"))
+        of(it, "Applied").is_some_and(|it| {
+            it.1 == "RemainingCRDs"
+                && it.2.contains("managedclusters.cluster.open-cluster-management.io")
+                && it.2.contains("ManagedCluster c1 (finalizers: a.b/held)")
+        })
     };
     wait::until(&ground.managers(), NAME, "names the CRD", |it| it.is_some_and(says)).await;
     // Those before it are gone, and those after it are there, as is whoever cleans up.
@@ -44,7 +53,15 @@ async fn a_hub_waits_for_its_clusters_and_says_so() {
     assert_eq!(ground.deployments().await.len(), 6);
 
     let patch = json!({"metadata": {"finalizers": null}});
-    ground.patch("cluster.open-cluster-management.io/v1", "ManagedCluster", "", "c1", patch).await;
+    ground
+        .patch(
+            "cluster.open-cluster-management.io/v1",
+            "ManagedCluster",
+            "",
+            "c1",
+            patch,
+        )
+        .await;
     is_clean(&ground).await;
     operator.stop().await;
     ground.stop().await;
@@ -65,7 +82,11 @@ async fn crds_stay_when_the_operator_is_told_so() {
     wait::gone(&ground.managers(), NAME).await;
     let name = "managedclusters.cluster.open-cluster-management.io";
     let found = ground.get(CRD.0, CRD.1, "", name).await;
-    assert!(found["metadata"]["annotations"].get("operator.open-cluster-management.io/version").is_none());
+    assert!(
+        found["metadata"]["annotations"]
+            .get("operator.open-cluster-management.io/version")
+            .is_none()
+    );
     operator.stop().await;
     ground.stop().await;
 }
@@ -74,7 +95,7 @@ async fn crds_stay_when_the_operator_is_told_so() {
 async fn an_operator_killed_at_any_write_goes_on_when_it_starts_again() {
     let ground = Ground::start().await;
     ground.run_pods();
-    for writes in [0, 1, 2, 3, 4, 6, 9, 14, 20, 26, 33, 40, 48, 60] {
+    for writes in [0, 1, 3, 7, 15, 30, 50] {
         ground.ask(NAME, json!({})).await;
         let operator = ground.operator_that_dies(options(Layout::Upstream), writes).await;
         operator.finished().await;
@@ -84,8 +105,7 @@ async fn an_operator_killed_at_any_write_goes_on_when_it_starts_again() {
 
         ground.managers().delete(NAME, &Default::default()).await.unwrap();
         let operator = ground.operator_that_dies(options(Layout::Upstream), writes / 2).await;
-        let dies = tokio::time::timeout(std::time::Duration::from_secs(10), operator.finished());
-        let _ = dies.await;
+        operator.finished_within(std::time::Duration::from_secs(2)).await;
         let operator = ground.operator(options(Layout::Upstream)).await;
         is_clean(&ground).await;
         operator.stop().await;

@@ -18,7 +18,9 @@ async fn layouts_follow_each_other_in_place() {
     ground.ask(NAME, json!({})).await;
     let operator = ground.operator(options(Layout::Upstream)).await;
     ground.until_up_to_date().await;
-    let uid = async |kind: &str, api: &str, name: &str| ground.get(api, kind, NAMESPACE, name).await["metadata"]["uid"].clone();
+    let uid = async |kind: &str, api: &str, name: &str| {
+        ground.get(api, kind, NAMESPACE, name).await["metadata"]["uid"].clone()
+    };
     let name = "cluster-manager-registration-controller";
     let (deployment, account) = (
         uid("Deployment", "apps/v1", name).await,
@@ -67,19 +69,35 @@ async fn an_image_that_does_not_start_is_said_and_takes_nothing_away() {
         }},
         "spec": {"containers": [{"name": "c", "image": "r:broken"}]},
     });
-    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap())
+        .await
+        .unwrap();
     let status = json!({"status": {"containerStatuses": [{
         "name": "c", "image": "r:broken", "imageID": "", "ready": false, "restartCount": 0,
         "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}},
     }]}});
-    pods.patch_status(&format!("{name}-x"), &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-    let manager = ground.until("says which image", |it| of(it, "Progressing").is_some_and(|it| it.2.contains("r:broken"))).await;
+    pods.patch_status(&format!("{name}-x"), &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+    let manager = ground
+        .until("says which image", |it| {
+            of(it, "Progressing").is_some_and(|it| it.2.contains("r:broken"))
+        })
+        .await;
     let (_, _, message) = of(&manager, "Progressing").unwrap();
     assert!(
-        message.ends_with(&format!("pod {name}-x of Deployment {name}: ImagePullBackOff: cannot pull image r:broken")),
+        message.ends_with(&format!(
+            "pod {name}-x of Deployment {name}: ImagePullBackOff: cannot pull image r:broken"
+        )),
         "{message}"
     );
-    assert_eq!(ground.names("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "").await.len(), 3);
+    assert_eq!(
+        ground
+            .names("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "")
+            .await
+            .len(),
+        3
+    );
     operator.stop().await;
     ground.stop().await;
 }
@@ -104,7 +122,11 @@ spec:
     ground.site.apply(former).await;
     let operator = ground.operator(options(Layout::Compact)).await;
     ground.ask(NAME, json!({})).await;
-    ground.until("is rolling", |it| of(it, "Progressing").is_some_and(|it| it.0 == "True")).await;
+    ground
+        .until("is rolling", |it| {
+            of(it, "Progressing").is_some_and(|it| it.0 == "True")
+        })
+        .await;
     assert_eq!(ground.deployments().await.len(), 2);
     ground.run_pods();
     let deployments = ground.site.api("apps/v1", "Deployment", NAMESPACE).await;

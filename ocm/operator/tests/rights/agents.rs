@@ -48,18 +48,26 @@ async fn ask(ground: &Ground, name: &str, spec: Value) {
 
 async fn until(ground: &Ground, name: &str, condition: &str) {
     let (api_version, kind) = KLUSTERLET;
-    ground.until((api_version, kind, "", name), condition, |it| says(it, condition, "True")).await;
+    ground
+        .until((api_version, kind, "", name), condition, |it| {
+            says(it, condition, "True")
+        })
+        .await;
 }
 
 async fn remove(ground: &Ground, name: &str) {
     let (api_version, kind) = KLUSTERLET;
     ground.delete(api_version, kind, "", name).await;
-    ground.until((api_version, kind, "", name), "is gone", |it| it.is_none()).await;
+    ground
+        .until((api_version, kind, "", name), "is gone", |it| it.is_none())
+        .await;
 }
 
 /// A Secret with a kubeconfig of the other cluster.
 async fn kubeconfig(ground: &Ground, namespace: &str, name: &str) {
-    ground.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
+    ground
+        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+        .await;
     let kubeconfig = ground.other.kubeconfig("admin", &["system:masters"]).unwrap();
     ground
         .apply(json!({
@@ -93,22 +101,40 @@ pub async fn installed_changed_and_removed(ground: &Ground, layout: Layout) {
     until(ground, NAME, "Applied").await;
     until(ground, NAME, "Available").await;
     for copy in [AGENT, ADD_ONS] {
-        ground.until(("v1", "Secret", copy, PULL_SECRET), "is copied", |it| it.is_some()).await;
+        ground
+            .until(("v1", "Secret", copy, PULL_SECRET), "is copied", |it| it.is_some())
+            .await;
     }
-    ground.patch("v1", "Secret", NAMESPACE, PULL_SECRET, json!({"data": {"x": "eA=="}})).await;
+    ground
+        .patch("v1", "Secret", NAMESPACE, PULL_SECRET, json!({"data": {"x": "eA=="}}))
+        .await;
     let copy = ("v1", "Secret", ADD_ONS, PULL_SECRET);
-    ground.until(copy, "follows", |it| it.is_some_and(|it| it.data["data"]["x"] == "eA==")).await;
+    ground
+        .until(copy, "follows", |it| {
+            it.is_some_and(|it| it.data["data"]["x"] == "eA==")
+        })
+        .await;
 
     ask(ground, NAME, spec("Singleton", AGENT, "Disable")).await;
     until(ground, NAME, "Applied").await;
     let next = "open-cluster-management-next";
     ask(ground, NAME, spec("Singleton", next, "Disable")).await;
     until(ground, NAME, "Applied").await;
-    ground.until(("v1", "Namespace", "", AGENT), "is left", |it| it.is_none()).await;
+    ground
+        .until(("v1", "Namespace", "", AGENT), "is left", |it| it.is_none())
+        .await;
     ground.delete("v1", "Secret", NAMESPACE, PULL_SECRET).await;
     ground.until(copy, "goes with it", |it| it.is_none()).await;
 
-    let uid = ground.site.api(KLUSTERLET.0, KLUSTERLET.1, "").await.get(NAME).await.unwrap().metadata.uid;
+    let uid = ground
+        .site
+        .api(KLUSTERLET.0, KLUSTERLET.1, "")
+        .await
+        .get(NAME)
+        .await
+        .unwrap()
+        .metadata
+        .uid;
     ground
         .apply(json!({
             "apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
@@ -146,7 +172,11 @@ async fn profiles(ground: &Ground) {
     let copy = ("v1", "ConfigMap", "add-on", TLS_PROFILE);
     for version in ["VersionTLS12", "VersionTLS13"] {
         ground.apply(profile(version)).await;
-        ground.until(copy, version, |it| it.is_some_and(|it| it.data["data"]["minTLSVersion"] == version)).await;
+        ground
+            .until(copy, version, |it| {
+                it.is_some_and(|it| it.data["data"]["minTLSVersion"] == version)
+            })
+            .await;
     }
     ground.delete("v1", "ConfigMap", NAMESPACE, TLS_PROFILE).await;
     ground.until(copy, "goes with it", |it| it.is_none()).await;
@@ -158,12 +188,23 @@ async fn hosted(ground: &Ground) {
     for secret in ["bootstrap-hub-kubeconfig", "external-managed-kubeconfig"] {
         kubeconfig(ground, name, secret).await;
     }
-    ask(ground, name, spec("Hosted", "open-cluster-management-cluster1", "Disable")).await;
+    ask(
+        ground,
+        name,
+        spec("Hosted", "open-cluster-management-cluster1", "Disable"),
+    )
+    .await;
     until(ground, name, "Applied").await;
     let secret = ("v1", "Secret", name, "external-managed-kubeconfig-agent");
     ground.until(secret, "is there", |it| it.is_some()).await;
-    ground.patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}})).await;
-    ground.until(secret, "has a token again", |it| it.is_some_and(|it| it.data["data"]["token"].is_string())).await;
+    ground
+        .patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}}))
+        .await;
+    ground
+        .until(secret, "has a token again", |it| {
+            it.is_some_and(|it| it.data["data"]["token"].is_string())
+        })
+        .await;
     remove(ground, name).await;
 }
 
@@ -172,8 +213,20 @@ async fn drift(ground: &Ground) {
     kubeconfig(ground, AGENT, "bootstrap-hub-kubeconfig").await;
     ask(ground, NAME, spec("Default", AGENT, "Disable")).await;
     until(ground, NAME, "Applied").await;
-    ground.patch("apps/v1", "Deployment", AGENT, "klusterlet-agent", json!({"spec": {"replicas": 5}})).await;
+    ground
+        .patch(
+            "apps/v1",
+            "Deployment",
+            AGENT,
+            "klusterlet-agent",
+            json!({"spec": {"replicas": 5}}),
+        )
+        .await;
     let deployment = ("apps/v1", "Deployment", AGENT, "klusterlet-agent");
-    ground.until(deployment, "is put back", |it| it.is_some_and(|it| it.data["spec"]["replicas"] == 1)).await;
+    ground
+        .until(deployment, "is put back", |it| {
+            it.is_some_and(|it| it.data["spec"]["replicas"] == 1)
+        })
+        .await;
     remove(ground, NAME).await;
 }

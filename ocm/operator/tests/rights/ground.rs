@@ -40,9 +40,16 @@ impl Ground {
     /// The same without one of them.
     pub async fn start_without(account: &str, rights: &[Right], lacks: Option<&Ask>) -> Self {
         let (site, other) = (Site::start().await.unwrap(), Site::start().await.unwrap());
-        install::install_crds(&site.client(), ocm_api::crds::operator()).await.unwrap();
-        site.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}")).await;
-        let user = site.user_with((NAMESPACE, account), account, &rules(rights, lacks)).await;
+        install::install_crds(&site.client(), ocm_api::crds::operator())
+            .await
+            .unwrap();
+        site.apply(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}"
+        ))
+        .await;
+        let user = site
+            .user_with((NAMESPACE, account), account, &rules(rights, lacks))
+            .await;
         let (asked, stop) = (Asked::default(), CancellationToken::new());
         let ground = Self {
             client: asked.over(Client::new(site.server.service(user), "default")),
@@ -59,7 +66,10 @@ impl Ground {
     }
 
     /// Runs what is started whenever it leads, and answers who asks for metrics.
-    pub async fn lead<F>(&self, start: impl Fn(Client, CancellationToken) -> F + Clone + Send + Sync + 'static) -> Leading
+    pub async fn lead<F>(
+        &self,
+        start: impl Fn(Client, CancellationToken) -> F + Clone + Send + Sync + 'static,
+    ) -> Leading
     where
         F: Future<Output = Vec<Running>> + Send + 'static,
     {
@@ -113,7 +123,9 @@ impl Ground {
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        api.delete(name, &params).await.unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
+        api.delete(name, &params)
+            .await
+            .unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
     }
 
     /// Waits until something holds of an object.
@@ -155,7 +167,9 @@ pub fn says(object: Option<&DynamicObject>, condition: &str, status: &str) -> bo
     let Some(object) = object else { return false };
     let data = &object.data["status"];
     let conditions = data["conditions"].as_array().into_iter().flatten();
-    let found = conditions.filter(|it| it["type"] == condition).any(|it| it["status"] == status);
+    let found = conditions
+        .filter(|it| it["type"] == condition)
+        .any(|it| it["status"] == status);
     found && data["observedGeneration"].as_i64() == object.metadata.generation
 }
 
@@ -169,7 +183,9 @@ fn rules(rights: &[Right], lacks: Option<&Ask>) -> Vec<PolicyRule> {
             rule.verbs.retain(|it| *it != lacks.verb);
         }
     }
-    let others = rights.iter().filter(|it| it.group == lacks.group && it.verbs.split_whitespace().any(|verb| verb == lacks.verb));
+    let others = rights
+        .iter()
+        .filter(|it| it.group == lacks.group && it.verbs.split_whitespace().any(|verb| verb == lacks.verb));
     for right in others {
         let resources: Vec<String> = right.resources.split_whitespace().map(str::to_owned).collect();
         rules.push(PolicyRule {
@@ -197,17 +213,24 @@ async fn run_pods(client: Client, stop: CancellationToken) {
 }
 
 async fn run(client: &Client, deployment: &Deployment) {
-    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
     let status = json!({
         "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
         "availableReplicas": replicas, "updatedReplicas": replicas,
     });
     let now = json!(deployment.status);
-    if status.as_object().unwrap().iter().all(|(key, value)| now[key] == *value) {
+    if status
+        .as_object()
+        .unwrap()
+        .iter()
+        .all(|(key, value)| now[key] == *value)
+    {
         return;
     }
     let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap_or_default());
     // One that is gone meanwhile needs no pods.
     let patch = Patch::Merge(json!({ "status": status }));
-    let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await;
+    let _ = api
+        .patch_status(&deployment.name_any(), &PatchParams::default(), &patch)
+        .await;
 }

@@ -50,7 +50,9 @@ fn gates(mode: &str) -> Value {
 async fn remove(ground: &Ground, name: &str) {
     let (api_version, kind) = MANAGER;
     ground.delete(api_version, kind, "", name).await;
-    ground.until((api_version, kind, "", name), "is gone", |it| it.is_none()).await;
+    ground
+        .until((api_version, kind, "", name), "is gone", |it| it.is_none())
+        .await;
 }
 
 /// A hub is asked for, and nothing is waited for.
@@ -73,8 +75,14 @@ pub async fn installed_upgraded_and_removed(ground: &Ground, layout: Layout) {
         .await;
     let copy = ("v1", "Secret", HUB, PULL_SECRET);
     ground.until(copy, "is copied", |it| it.is_some()).await;
-    ground.patch("v1", "Secret", NAMESPACE, PULL_SECRET, json!({"data": {"x": "eA=="}})).await;
-    ground.until(copy, "follows", |it| it.is_some_and(|it| it.data["data"]["x"] == "eA==")).await;
+    ground
+        .patch("v1", "Secret", NAMESPACE, PULL_SECRET, json!({"data": {"x": "eA=="}}))
+        .await;
+    ground
+        .until(copy, "follows", |it| {
+            it.is_some_and(|it| it.data["data"]["x"] == "eA==")
+        })
+        .await;
     let mut spec = gates("Disable");
     spec["registrationImagePullSpec"] = json!("drover:next");
     ask(ground, NAME, spec).await;
@@ -92,14 +100,25 @@ pub async fn everything(ground: &Ground) {
     before(ground).await;
     let leading = lead(ground, Layout::Compact).await;
     until_up_to_date(ground, NAME).await;
-    ground.until(("v1", "ServiceAccount", HUB, "drover-hub"), "is gone", |it| it.is_none()).await;
+    ground
+        .until(("v1", "ServiceAccount", HUB, "drover-hub"), "is gone", |it| {
+            it.is_none()
+        })
+        .await;
     hosted(ground).await;
     certificates(ground).await;
     drift(ground).await;
-    ask(ground, NAME, json!({"registrationConfiguration": {"featureGates": [{"feature": "Nonsense", "mode": "Enable"}]}})).await;
+    ask(
+        ground,
+        NAME,
+        json!({"registrationConfiguration": {"featureGates": [{"feature": "Nonsense", "mode": "Enable"}]}}),
+    )
+    .await;
     let (api_version, kind) = MANAGER;
     let manager = (api_version, kind, "", NAME);
-    ground.until(manager, "names the gate", |it| says(it, "ValidFeatureGates", "False")).await;
+    ground
+        .until(manager, "names the gate", |it| says(it, "ValidFeatureGates", "False"))
+        .await;
     remove(ground, NAME).await;
     leading.stop().await;
 }
@@ -128,7 +147,9 @@ async fn before(ground: &Ground) {
 /// A hub on another cluster, of which the pods are here.
 async fn hosted(ground: &Ground) {
     let name = "elsewhere";
-    ground.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+    ground
+        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        .await;
     let kubeconfig = ground.other.kubeconfig("admin", &["system:masters"]).unwrap();
     ground
         .apply(json!({
@@ -138,13 +159,24 @@ async fn hosted(ground: &Ground) {
         .await;
     let webhook = json!({"address": "hub.example.com"});
     let hosted = json!({"registrationWebhookConfiguration": webhook, "workWebhookConfiguration": webhook});
-    ask(ground, name, json!({"deployOption": {"mode": "Hosted", "hosted": hosted}})).await;
+    ask(
+        ground,
+        name,
+        json!({"deployOption": {"mode": "Hosted", "hosted": hosted}}),
+    )
+    .await;
     until_up_to_date(ground, name).await;
     let secret = ("v1", "Secret", name, "registration-controller-sa-kubeconfig");
     ground.until(secret, "is there", |it| it.is_some()).await;
     // Somebody takes the token away: a new one is written.
-    ground.patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}})).await;
-    ground.until(secret, "has a token again", |it| it.is_some_and(|it| it.data["data"]["token"].is_string())).await;
+    ground
+        .patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}}))
+        .await;
+    ground
+        .until(secret, "has a token again", |it| {
+            it.is_some_and(|it| it.data["data"]["token"].is_string())
+        })
+        .await;
     remove(ground, name).await;
 }
 
@@ -153,16 +185,46 @@ async fn certificates(ground: &Ground) {
     let secret = ("v1", "Secret", HUB, name);
     ground.delete("v1", "Secret", HUB, name).await;
     ground.until(secret, "is made anew", |it| it.is_some()).await;
-    ground.patch("v1", "Secret", HUB, name, json!({"data": {"tls.crt": "eA=="}})).await;
-    ground.until(secret, "is repaired", |it| it.is_some_and(|it| it.data["data"]["tls.crt"] != "eA==")).await;
-    ground.patch("v1", "ConfigMap", HUB, "ca-bundle-configmap", json!({"data": {"ca-bundle.crt": ""}})).await;
+    ground
+        .patch("v1", "Secret", HUB, name, json!({"data": {"tls.crt": "eA=="}}))
+        .await;
+    ground
+        .until(secret, "is repaired", |it| {
+            it.is_some_and(|it| it.data["data"]["tls.crt"] != "eA==")
+        })
+        .await;
+    ground
+        .patch(
+            "v1",
+            "ConfigMap",
+            HUB,
+            "ca-bundle-configmap",
+            json!({"data": {"ca-bundle.crt": ""}}),
+        )
+        .await;
     let bundle = ("v1", "ConfigMap", HUB, "ca-bundle-configmap");
-    ground.until(bundle, "is repaired", |it| it.is_some_and(|it| it.data["data"]["ca-bundle.crt"] != "")).await;
+    ground
+        .until(bundle, "is repaired", |it| {
+            it.is_some_and(|it| it.data["data"]["ca-bundle.crt"] != "")
+        })
+        .await;
 }
 
 /// Somebody else changes what the operator has made.
 async fn drift(ground: &Ground) {
     let deployment = ("apps/v1", "Deployment", HUB, "cluster-manager-registration-controller");
-    ground.patch(deployment.0, deployment.1, deployment.2, deployment.3, json!({"spec": {"replicas": 5}})).await;
-    ground.until(deployment, "is put back", |it| it.is_some_and(|it| it.data["spec"]["replicas"] == 1)).await;
+    ground
+        .patch(
+            deployment.0,
+            deployment.1,
+            deployment.2,
+            deployment.3,
+            json!({"spec": {"replicas": 5}}),
+        )
+        .await;
+    ground
+        .until(deployment, "is put back", |it| {
+            it.is_some_and(|it| it.data["spec"]["replicas"] == 1)
+        })
+        .await;
 }

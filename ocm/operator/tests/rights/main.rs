@@ -75,7 +75,10 @@ async fn upstreams_role_suffices_for_an_agent_in_upstreams_layout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_operator_can_do_without_escalate_or_bind() {
     const RBAC: &str = "rbac.authorization.k8s.io";
-    for (name, rights) in [(rbac::HUB_NAME, rbac::hub()), (rbac::KLUSTERLET_NAME, rbac::klusterlet())] {
+    for (name, rights) in [
+        (rbac::HUB_NAME, rbac::hub()),
+        (rbac::KLUSTERLET_NAME, rbac::klusterlet()),
+    ] {
         let beside = all(&rights).into_iter().filter(|it| BESIDE.contains(&it.verb.as_str()));
         for lacks in beside.collect::<BTreeSet<_>>() {
             let refused = match (lacks.verb.as_str(), lacks.resource.as_str()) {

@@ -102,6 +102,11 @@ pub fn was_applied_by(live: &Value, manager: &str) -> bool {
     entries(live, manager).next().is_some()
 }
 
+/// Whether this manager has written the object the plain way, with POST or PUT, as upstream's agent does.
+pub fn was_updated_by(live: &Value, manager: &str) -> bool {
+    all_entries(live).any(|it| it["manager"] == manager && it["operation"] == "Update" && it.get("subresource").is_none())
+}
+
 /// Who has applied something to the object.
 pub fn appliers(live: &Value) -> impl Iterator<Item = &str> {
     all_entries(live)

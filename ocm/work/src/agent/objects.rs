@@ -627,13 +627,20 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).expect("a Kubernetes object serializes: its keys are strings")
 }
 
-/// The object without what nobody here reads: of the field managers only our own count, and of them what was applied.
+/// The object without what nobody here reads: of the field managers only our own count, and of them what was applied, and
+/// that upstream's agent wrote it the plain way.
 fn kept(mut object: Value) -> Value {
     if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
         entries.retain(|it| {
-            let manager = it["manager"].as_str();
-            it["operation"] == "Apply" && manager.is_some_and(|it| it.starts_with(WORK_FIELD_MANAGER))
+            let manager = it["manager"].as_str().unwrap_or_default();
+            match it["operation"].as_str() {
+                Some("Apply") => manager.starts_with(WORK_FIELD_MANAGER),
+                _ => manager == WORK_FIELD_MANAGER && it.get("subresource").is_none(),
+            }
         });
+        for entry in entries.iter_mut().filter(|it| it["operation"] == "Update") {
+            entry["fieldsV1"] = Value::Null;
+        }
     }
     object
 }

@@ -176,6 +176,23 @@ fn update_applies_again_when_the_manifest_dropped_a_field() {
 }
 
 #[test]
+fn what_upstreams_agent_has_written_is_not_written_again() {
+    let mut live = applied();
+    live["metadata"]["managedFields"][0]["operation"] = json!("Update");
+    let same = Case {
+        live: present(live.clone()),
+        ..case()
+    };
+    assert_eq!(show(same), "agrees");
+    live["data"]["k"] = json!("other");
+    let changed = Case {
+        live: present(live),
+        ..case()
+    };
+    assert!(show(changed).starts_with("cluster: apply ConfigMap default/a"));
+}
+
+#[test]
 fn update_does_not_rewrite_what_the_api_server_normalises() {
     let mut live = applied();
     live["data"]["k"] = json!("normalised");

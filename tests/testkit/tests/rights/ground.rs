@@ -249,6 +249,10 @@ fn options() -> hub::Options {
             ..HubOptions::default()
         },
         addons: vec![Arc::new(Rich), Arc::new(Plain)],
+        importer: Some(operator::importer::Options {
+            hub_apiserver_url: Some("https://hub.example:6443".to_owned()),
+            ..operator::importer::Options::compact()
+        }),
         ..hub::Options::default()
     }
 }

@@ -52,6 +52,7 @@ async fn deployed_hub_and_agent_use_exactly_their_permissions() {
     scenes::placements_choose(&world).await;
     scenes::works_spread(&world).await;
     scenes::add_ons_come_and_go(&world).await;
+    scenes::clusters_are_imported(&world).await;
     scenes::clusters_leave(&world).await;
     joined.stop().await;
     leading.stop().await;

@@ -20,7 +20,7 @@ use ocm_api::{
     work::{ManifestWork, ManifestWorkReplicaSet},
 };
 use serde_json::{Value, json};
-use testkit::{Ask, wait};
+use testkit::{Ask, Site, wait};
 
 use crate::{
     ground::{ACCEPTED, HOME, OVERTAKEN, World, heard, service_accounts},
@@ -401,6 +401,50 @@ async fn what_was_made_for_an_add_on_is_repaired(world: &World) {
     let works: Api<ManifestWork> = Api::namespaced(client(), "cluster1");
     let labelled = |it: Option<&ManifestWork>| it.is_some_and(|it| it.labels().contains_key(labels::ADDON_NAME));
     wait::until(&works, name, "has its label back", labelled).await;
+}
+
+/// Cluster API's kind, as far as anybody looks at it.
+const CLUSTER_API: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusters.cluster.x-k8s.io}
+spec:
+  group: cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: Cluster, plural: clusters, singular: cluster, listKind: ClusterList}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+/// Cluster API comes, and a cluster gets an agent by a kubeconfig that is used once.
+pub async fn clusters_are_imported(world: &World) {
+    world.hub.apply(CLUSTER_API).await;
+    heard(&world.of_hub, &Ask::new("cluster.x-k8s.io", "clusters", "watch"), false).await;
+    let other = Site::start().await.unwrap();
+    let kubeconfig = other.kubeconfig("admin", &["system:masters"]).unwrap();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "stringData": {"kubeconfig": kubeconfig},
+        "metadata": {
+            "name": "auto-import-secret", "namespace": "imported",
+            "annotations": {"open-cluster-management.io/delete-after-import": "true"},
+        },
+    });
+    let cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "imported"}, "spec": {},
+    });
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "imported"}});
+    for object in [namespace, secret, cluster] {
+        world.hub.apply(&object.to_string()).await;
+    }
+    let secrets: Api<Secret> = Api::namespaced(world.hub.client(), "imported");
+    wait::gone(&secrets, "auto-import-secret").await;
+    let clusters: Api<ManagedCluster> = Api::all(world.hub.client());
+    clusters.delete("imported", &DeleteParams::default()).await.unwrap();
+    wait::gone(&clusters, "imported").await;
 }
 
 /// With what is left in its namespace.

@@ -17,7 +17,8 @@ use super::{
         status::{self, Component},
         wanted::Hub,
     },
-    Course, FINALIZER, Seen,
+    FINALIZER, Seen,
+    seen::Course,
 };
 use crate::{
     OCM_VERSION, crds, feature_gates,
@@ -52,7 +53,11 @@ pub(super) fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     if let Course::Kept | Course::Refused(..) = seen.course() {
         status.observed_generation = manager.metadata.generation.unwrap_or_default();
     }
-    let old = manager.status.as_ref().map(|it| it.conditions.as_slice()).unwrap_or_default();
+    let old = manager
+        .status
+        .as_ref()
+        .map(|it| it.conditions.as_slice())
+        .unwrap_or_default();
     events(&mut plan, seen, &manager, old, &status.conditions);
     plan.stage();
     plan.status(Site::Management, &*manager, &new);
@@ -60,7 +65,12 @@ pub(super) fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
 }
 
 /// The conditions; what was applied is noted in the status.
-fn conditions(seen: &Seen, hub: &Hub<'_>, status: &mut ClusterManagerStatus, outcome: &Outcome) -> Vec<ConditionUpdate> {
+fn conditions(
+    seen: &Seen,
+    hub: &Hub<'_>,
+    status: &mut ClusterManagerStatus,
+    outcome: &Outcome,
+) -> Vec<ConditionUpdate> {
     let gates = feature_gates::condition(&hub.gates());
     debug_assert_eq!(gates.r#type, VALID_FEATURE_GATES);
     match seen.course() {
@@ -99,7 +109,10 @@ fn applied(seen: &Seen, install: &install::Install) -> String {
     let newer = crds::keep(&mut plan, "", &install.crds, &seen.current, OCM_VERSION);
     let mut message = "Components of cluster manager are applied".to_owned();
     if !newer.is_empty() {
-        let names: Vec<String> = newer.iter().map(|(name, version)| format!("{name} ({version})")).collect();
+        let names: Vec<String> = newer
+            .iter()
+            .map(|(name, version)| format!("{name} ({version})"))
+            .collect();
         message += &format!(
             "; a newer operator than this one, of {OCM_VERSION}, has written CRDs, which are left as they are: {}",
             names.join(", ")
@@ -110,7 +123,11 @@ fn applied(seen: &Seen, install: &install::Install) -> String {
 
 /// Everything that was made, and the Deployments that upstream's tools look for and that one process has not.
 fn related(hub: &Hub<'_>, install: &install::Install) -> Vec<ocm_api::operator::RelatedResourceMeta> {
-    let mut related = objects::related(install.kept().filter(|it| it.api_resource.kind != "Secret" && it.api_resource.kind != "NetworkPolicy"));
+    let mut related = objects::related(
+        install
+            .kept()
+            .filter(|it| it.api_resource.kind != "Secret" && it.api_resource.kind != "NetworkPolicy"),
+    );
     if hub.is_compact() {
         for name in deployments::ALL.iter().filter(|it| **it != deployments::GRPC) {
             let name = format!("{}-{name}", hub.name);
@@ -128,7 +145,9 @@ fn components<'a>(seen: &'a Seen, hub: &Hub<'_>, install: &install::Install, out
     let components = wanted.map(|manifest| {
         let object = objects::Object::new(Site::Management, manifest);
         let found = now(&object.target, &seen.current, outcome);
-        let is_ready = found.as_ref().is_some_and(|it| objects::is_as_wanted(it, &object.manifest) && install::runs(it));
+        let is_ready = found
+            .as_ref()
+            .is_some_and(|it| objects::is_as_wanted(it, &object.manifest) && install::runs(it));
         let app = object.manifest["spec"]["template"]["metadata"]["labels"]["app"].as_str();
         Component {
             app: app.unwrap_or_default().to_owned(),
@@ -151,12 +170,19 @@ fn removal(seen: &Seen, outcome: &Outcome) -> Option<ConditionUpdate> {
         _ => None,
     });
     let waits: Vec<&str> = waits.collect();
-    let reason = if seen.obstacle.is_some() { "HubUnreachable" } else { "RemainingCRDs" };
+    let reason = if seen.obstacle.is_some() {
+        "HubUnreachable"
+    } else {
+        "RemainingCRDs"
+    };
     (!waits.is_empty()).then(|| {
-        let message = format!(
-            "The hub is being removed: {}. It goes on when the objects of these kinds are gone, or the hub can be reached",
-            waits.join("; ")
-        );
+        let mut message = format!("The hub is being removed: {}", waits.join("; "));
+        if !seen.holders.is_empty() {
+            message += &format!(
+                "; what holds them: {}. Whoever put the finalizers there has to take them off",
+                seen.holders.join(", ")
+            );
+        }
         wanted(APPLIED, false, reason, message)
     })
 }

@@ -4,9 +4,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Client, ResourceExt};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+};
 use ocm_api::operator::{ClusterManager, ClusterManagerInstallMode};
-use ocm_reconcile::{ObserveError, Site};
+use ocm_reconcile::{
+    ObserveError, Site,
+    access::{self, Attributes},
+};
 use parking_lot::Mutex;
 
 use super::{
@@ -21,7 +27,8 @@ use super::{
     Seen,
 };
 use crate::{
-    objects::{Apis, Current, LookError, look},
+    crds,
+    objects::{Apis, Current, LookError, is_going, look, target},
     replicas,
 };
 
@@ -61,6 +68,7 @@ impl ClusterManagers {
             pods: Vec::new(),
             current: Current::default(),
             tokens: BTreeMap::new(),
+            holders: Vec::new(),
             apis: Apis {
                 management: Some(self.client.clone()),
                 ..Apis::default()
@@ -78,10 +86,9 @@ impl ClusterManagers {
         let (options, facts) = (self.options.clone(), seen.facts.clone());
         let hub = Hub::of(&manager, &options, &facts);
         seen.pods = self.sources.pods.list_in(&hub.namespace);
-        let is_settled = manager
-            .status
-            .as_ref()
-            .is_some_and(|it| ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING));
+        let is_settled = manager.status.as_ref().is_some_and(|it| {
+            ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING)
+        });
         let mut targets = match manager.metadata.deletion_timestamp {
             Some(_) => removal::targets(&hub),
             None => install::targets(&hub, &seen.sources, is_settled),
@@ -95,7 +102,7 @@ impl ClusterManagers {
         match look(&seen.apis, targets).await {
             Ok(current) => seen.current = current,
             // Who is to be told that the hub does not answer is the user.
-            Err(LookError::Read { target, source }) if target.site == Site::Hub && hub.is_hosted => {
+            Err(LookError::Read { target: of, source }) if of.site == Site::Hub && hub.is_hosted => {
                 let message = format!(
                     "the hub of Secret {}/{EXTERNAL_KUBECONFIG} cannot be reached, or does not let the operator look: {source}",
                     hub.namespace
@@ -103,14 +110,23 @@ impl ClusterManagers {
                 seen.obstacle = Some(("HubUnreachable", message));
                 seen.way = None;
                 seen.apis.hub = None;
-                let here = removal::targets(&hub).into_iter().filter(|it| it.site == Site::Management);
+                let here = removal::targets(&hub)
+                    .into_iter()
+                    .filter(|it| it.site == Site::Management);
                 seen.current = look(&seen.apis, here).await?;
             }
             Err(error) => return Err(error.into()),
         }
+        if manager.metadata.deletion_timestamp.is_some() {
+            seen.holders = holders(&seen).await;
+        } else if let Some(namespace) = going_namespace(&seen, &hub) {
+            let message = format!("namespace {namespace} is being deleted; the hub is made when it is gone");
+            seen.obstacle = Some((NAMESPACE_TERMINATING, message));
+        }
         Ok(seen)
     }
 
+    /// What is known beside the ClusterManager.
     async fn facts(&self, manager: &ClusterManager, seen: &mut Seen) {
         let (home, options) = (self.options.namespace.as_str(), &self.options);
         let is_hosted = manager.spec.deploy_option.mode == ClusterManagerInstallMode::Hosted;
@@ -137,10 +153,33 @@ impl ClusterManagers {
             has_pull_secret: seen.sources.pull_secret.is_some(),
             tls: tls.clone().unwrap_or_default(),
             authorities: authorities.unwrap_or_default(),
+            may_keep_revisions: false,
         };
+        let hub = Hub::of(manager, &self.options, &seen.facts);
+        if !hub.is_compact() && !is_hosted && hub.has_work_controller() {
+            seen.facts.may_keep_revisions = self.may_grant_revisions().await;
+        }
         if let Err(message) = tls {
             seen.obstacle = Some(("TLSProfileInvalid", message));
         }
+    }
+
+    /// Whether the API server lets the operator grant what a role of upstream's does not hold.
+    async fn may_grant_revisions(&self) -> bool {
+        let escalates = Attributes {
+            verb: "escalate".to_owned(),
+            group: "rbac.authorization.k8s.io".to_owned(),
+            resource: "clusterroles".to_owned(),
+            ..Attributes::default()
+        };
+        let holds = Attributes {
+            verb: "delete".to_owned(),
+            group: "apps".to_owned(),
+            resource: "controllerrevisions".to_owned(),
+            ..Attributes::default()
+        };
+        let may = async |it: &Attributes| access::may_i(&self.client, it).await.unwrap_or_default();
+        may(&escalates).await || may(&holds).await
     }
 
     /// How the hub is reached: it is here, or where the Secret says.
@@ -178,4 +217,55 @@ impl ClusterManagers {
         self.hubs.lock().insert(name.to_owned(), (version, client.clone()));
         Ok((client, way))
     }
+}
+
+/// The reason of a hub that waits for the namespace of the one before it.
+pub(super) const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+fn going_namespace(seen: &Seen, hub: &Hub<'_>) -> Option<String> {
+    let sites = [Site::Hub, Site::Management].into_iter();
+    let mut found = sites.filter_map(|it| seen.current.get(&target(it, "Namespace", None, &hub.namespace)));
+    found.any(is_going).then(|| hub.namespace.clone())
+}
+
+/// So many objects are named that hold a CRD.
+const HOLDERS_MAX: u32 = 3;
+
+/// The objects that keep the next CRD from going, in words.
+async fn holders(seen: &Seen) -> Vec<String> {
+    let first = install::CRDS_THAT_GO_FIRST.iter();
+    let crds = first.filter_map(|it| seen.current.get(&crds::target(Site::Hub, it)));
+    let (Some(crd), Some(client)) = (crds.filter(|it| is_going(it)).next(), &seen.apis.hub) else {
+        return Vec::new();
+    };
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let spec = &crd["spec"];
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let version = versions
+        .filter(|it| it["storage"] == true)
+        .map(|it| text(&it["name"]))
+        .next();
+    let (group, version, kind) = (
+        text(&spec["group"]),
+        version.unwrap_or_default(),
+        text(&spec["names"]["kind"]),
+    );
+    let resource = ApiResource {
+        api_version: format!("{group}/{version}"),
+        plural: text(&spec["names"]["plural"]),
+        group,
+        version,
+        kind: kind.clone(),
+    };
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    // That they cannot be named is no obstacle.
+    let Ok(list) = all.list_metadata(&ListParams::default().limit(HOLDERS_MAX)).await else {
+        return Vec::new();
+    };
+    let words = list.items.iter().map(|it| {
+        let namespace = it.namespace().map(|it| it + "/").unwrap_or_default();
+        let finalizers = it.finalizers().join(", ");
+        format!("{kind} {namespace}{} (finalizers: {finalizers})", it.name_any())
+    });
+    words.collect()
 }
