@@ -172,7 +172,7 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
             .extend(certificates.map(|it| target(Site::Management, "Secret", Some(&hub.namespace), it)));
     }
     if !hub.is_hosted {
-        surplus.remove.extend(former::targets());
+        surplus.remove.extend(former::targets(hub.is_compact()));
     }
     let mut last = vec![last_webhooks];
     if is_settled {
@@ -243,7 +243,7 @@ pub fn targets(hub: &Hub<'_>, sources: &Sources, is_settled: bool) -> Vec<Target
     }
     // What was installed in another way is looked for until it is gone.
     if !is_settled && !hub.is_hosted {
-        targets.extend(former::targets());
+        targets.extend(former::targets(hub.is_compact()));
     }
     targets
 }

@@ -100,8 +100,12 @@ pub async fn look(text: &str, from: &str, manifests: Vec<Value>, now: Timestamp)
     let current = stream::iter(all).map(|it| {
         let client = client.clone();
         async move {
-            let found = it.api(&client).get_opt(&it.target.name).await?;
-            let current = found.map(|found| typed(&found, &it.target.api_resource));
+            let current = match it.api(&client).get(&it.target.name).await {
+                Ok(found) => Some(typed(&found, &it.target.api_resource)),
+                // The object, or its kind.
+                Err(kube::Error::Api(status)) if status.code == 404 => None,
+                Err(error) => return Err(error),
+            };
             Ok::<_, kube::Error>(Manifest { current, ..it })
         }
     });
