@@ -20,8 +20,8 @@ let PATH $ mkdir bin && ln -s "$(command -v drover)" bin/clusteradm && echo "$PW
 set KUBECONFIG=.drover/hub.kubeconfig
 
 $ clusteradm version
-clusteradm <word> :v1.3.1
-default bundle <word> :1.3.1
+clusteradm...version...:v1.3.1
+default bundle...version...:1.3.1
 
 # Both spellings of a value, both places of a global flag, and a mistake as cobra tells it.
 $ clusteradm --kubeconfig=.drover/hub.kubeconfig get clusters -o table

@@ -76,8 +76,13 @@ pub fn files(root: &Path, crds: &[(String, String)]) -> anyhow::Result<BTreeMap<
             .find(|(of, _)| *of == name)
             .with_context(|| format!("there is no definition {name}"))?;
         let of_chart = chart_files(it, crd);
-        let made = render(root, it, &of_chart)?;
+        let chart = chart(root, it, &of_chart)?;
+        let made = by_kind(it, render(it, &chart, json!({}))?)?;
         files.extend(kustomize(it, crd, &made)?);
+        if it.name == rbac::HUB_NAME {
+            let joining = render(it, &chart, json!({"createBootstrapSA": true}))?;
+            files.extend(what_clusters_join_with(it, joining)?);
+        }
         files.extend(bundle(it, crd, &made)?);
         files.extend(
             of_chart
@@ -117,8 +122,8 @@ fn chart_files(it: &Operator, crd: &str) -> BTreeMap<String, String> {
     ])
 }
 
-/// What the chart makes of its own values, by kind.
-fn render(root: &Path, it: &Operator, generated: &BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, Value>> {
+/// The chart, with what is generated of it.
+fn chart(root: &Path, it: &Operator, generated: &BTreeMap<String, String>) -> anyhow::Result<Chart> {
     let folder = root.join("deploy/charts").join(it.name);
     let mut files = BTreeMap::new();
     for inner in ["", "templates/"] {
@@ -138,18 +143,25 @@ fn render(root: &Path, it: &Operator, generated: &BTreeMap<String, String>) -> a
             .iter()
             .map(|(path, text)| (path.clone(), text.clone().into_bytes())),
     );
-    let chart = Chart::from_files(files)?;
+    Ok(Chart::from_files(files)?)
+}
+
+/// What the chart makes of values.
+fn render(it: &Operator, chart: &Chart, values: Value) -> anyhow::Result<Vec<Value>> {
     let made = chart.render(
         &Release::install(it.name, NAMESPACE),
         &Capabilities::default(),
-        json!({}),
+        values,
         &RenderOptions::default(),
     )?;
-    let count = made.manifests.len();
-    let by_kind: BTreeMap<String, Value> = made
-        .manifests
+    Ok(made.manifests.into_iter().map(|it| it.json).collect())
+}
+
+fn by_kind(it: &Operator, manifests: Vec<Value>) -> anyhow::Result<BTreeMap<String, Value>> {
+    let count = manifests.len();
+    let by_kind: BTreeMap<String, Value> = manifests
         .into_iter()
-        .map(|it| (it.json["kind"].as_str().unwrap_or_default().to_owned(), it.json))
+        .map(|it| (it["kind"].as_str().unwrap_or_default().to_owned(), it))
         .collect();
     ensure!(
         by_kind.len() == count,
@@ -257,6 +269,27 @@ fn kustomize(it: &Operator, crd: &str, made: &BTreeMap<String, Value>) -> anyhow
         .into_iter()
         .map(|(path, text)| (format!("{folder}/{path}"), text))
         .collect())
+}
+
+/// The ServiceAccount whose token clusters join with, and its rights: a sample beside the base.
+fn what_clusters_join_with(it: &Operator, manifests: Vec<Value>) -> anyhow::Result<BTreeMap<String, String>> {
+    let is_for_joining = |it: &&Value| {
+        it["metadata"]["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("bootstrap"))
+    };
+    let mut text = header(it);
+    for manifest in manifests.iter().filter(is_for_joining) {
+        text += &format!("---\n{}\n", serde_saphyr::to_string(manifest)?.trim_end());
+    }
+    let folder = format!("deploy/{}/config/samples/bootstrap", it.name);
+    Ok(BTreeMap::from([
+        (
+            format!("{folder}/kustomization.yaml"),
+            kustomization(it, &["bootstrap.yaml"], json!({}))?,
+        ),
+        (format!("{folder}/bootstrap.yaml"), text),
+    ]))
 }
 
 /// The bundle, in the format registry+v1.

@@ -40,10 +40,13 @@ impl Program {
                 "Use \"{of} <command> --help\" for more information about a given command."
             ));
         }
-        hints.push(format!(
-            "Use \"{} options\" for a list of global command-line options (applies to all commands).",
-            self.root.name
-        ));
+        // A group that is no program does nothing that an option could change.
+        if !is_group || commands.len() == 1 {
+            hints.push(format!(
+                "Use \"{} options\" for a list of global command-line options (applies to all commands).",
+                self.root.name
+            ));
+        }
         parts.push(hints.join("\n"));
         format!("{}\n", parts.join("\n\n"))
     }

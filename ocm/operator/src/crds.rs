@@ -133,11 +133,10 @@ fn replacement(target: &Target, found: &Value, mut desired: Value) -> Step {
     for field in ["managedFields", "creationTimestamp", "generation"] {
         metadata.as_object_mut().map(|it| it.remove(field));
     }
-    for field in ["labels", "annotations"] {
-        for (key, value) in desired["metadata"][field].as_object().into_iter().flatten() {
-            metadata[field][key.as_str()] = value.clone();
-        }
+    for (key, value) in desired["metadata"]["annotations"].as_object().into_iter().flatten() {
+        metadata["annotations"][key.as_str()] = value.clone();
     }
+    metadata["labels"] = desired["metadata"]["labels"].clone();
     desired["metadata"] = metadata;
     // A replacement of the main resource does not touch it.
     desired["status"] = found["status"].clone();

@@ -55,7 +55,7 @@ pub const HUB_ADD_ONS: Component = Component {
 /// `spec.placementConfiguration.featureGates` of a ClusterManager.
 pub const HUB_PLACEMENT: Component = Component {
     title: "Placement",
-    gates: &[("PlacementDebugServer", false), ("SIGPlacementDecision", false)],
+    gates: &[("PlacementDebugServer", false)],
     of_operator: &[],
 };
 

