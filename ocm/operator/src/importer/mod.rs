@@ -114,8 +114,16 @@ impl Reconciler for Importer {
             }
             _ => Round::Materials(self.lookup.materials(&before.name, &before.options).await),
         };
+        // What is said last should be said of the cluster as it is then.
+        let cluster = self.lookup.waiting(&before.name);
+        let round = if cluster.is_some() { round } else { Round::First };
         let now = Timestamp::now();
-        Ok(Seen { now, round, ..before })
+        Ok(Seen {
+            now,
+            cluster,
+            round,
+            ..before
+        })
     }
 
     /// The cluster is whichever the kubeconfig leads to.

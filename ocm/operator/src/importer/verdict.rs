@@ -85,7 +85,8 @@ pub fn say(seen: &Seen, verdict: &Verdict) -> Plan {
     let mut new = cluster.clone();
     if condition::set(&mut new.status.get_or_insert_default().conditions, update, seen.now) {
         plan.status(Site::Hub, cluster, &new);
-        plan.push(event(cluster, verdict, seen.now));
+        // Somebody else may have been faster, and then it is said with the next try.
+        plan.stage().push(event(cluster, verdict, seen.now));
     }
     match verdict {
         Verdict::Imported => {
