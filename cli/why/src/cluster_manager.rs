@@ -60,6 +60,7 @@ pub fn waits_for(seen: &Seen) -> Vec<String> {
         metadata: &seen.object.metadata,
         observed_generation: status.observed_generation,
         conditions: &status.conditions,
+        operator: OPERATOR,
         install: "drover init",
     };
     if !installed::of_operator(&mut said, &progress, &seen.operator, &fix(&name)) {

@@ -39,6 +39,8 @@ pub struct Progress<'a> {
     pub observed_generation: i64,
     /// What was said of it.
     pub conditions: &'a [Condition],
+    /// The name of the operator's Deployment.
+    pub operator: &'a str,
     /// The command that puts the operator there.
     pub install: &'a str,
 }
@@ -56,8 +58,8 @@ pub fn of_operator(said: &mut Vec<String>, it: &Progress<'_>, operator: &Operato
     }
     match operator {
         Operator::Runs if !is_going && is_new => said.push(format!(
-            "The operator has not looked at the last change of {title} yet; `kubectl logs -n {} -l app` says what it does.",
-            namespaces::OPERATOR
+            "The operator has not looked at the last change of {title} yet; `kubectl logs -n {} deployment/{}` says what it does.",
+            namespaces::OPERATOR, it.operator
         )),
         Operator::Runs => {}
         // What has been done counts: the operator that did it may be somewhere else, or a process without a Deployment.

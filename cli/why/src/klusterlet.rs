@@ -69,6 +69,7 @@ pub fn waits_for(seen: &Seen) -> Vec<String> {
         metadata: &seen.object.metadata,
         observed_generation: status.observed_generation,
         conditions: &status.conditions,
+        operator: OPERATOR,
         install: "drover join",
     };
     if !installed::of_operator(&mut said, &progress, &seen.operator, &fix) {

@@ -113,7 +113,7 @@ impl Workload {
             })
             .collect();
         let failure = status.conditions.iter().flatten().find(|it| {
-            it.type_ == "ReplicaFailure" && it.status == "True"
+            it.type_.as_deref() == Some("ReplicaFailure") && it.status.as_deref() == Some("True")
                 || it.reason.as_deref() == Some("ProgressDeadlineExceeded")
         });
         if let Some(message) = failure.and_then(|it| it.message.as_deref()).filter(|_| said.is_empty()) {
