@@ -95,15 +95,74 @@ fn why(deployment: &Deployment) -> String {
     }
 }
 
-/// New pods that do not come up while those of before go on.
+/// New pods that are not ready while those of before go on: an image that does not start shows here first.
 fn stuck(deployment: &Deployment) -> String {
     let status = deployment.status.as_ref();
-    let updated = status.and_then(|it| it.updated_replicas).unwrap_or_default();
-    let all = status.and_then(|it| it.replicas).unwrap_or_default();
-    match why(deployment) {
-        why if !why.is_empty() && updated < all => {
-            format!("; those of before go on, because new ones do not come up{why}")
-        }
+    match status.and_then(|it| it.unavailable_replicas).unwrap_or_default() {
+        number if number > 0 => format!(
+            "; {number} new ones are not ready, and those of before go on meanwhile{}",
+            why(deployment)
+        ),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn agent(status: Option<Value>) -> AgentDeployment {
+        let found = status.map(|status| {
+            let object = json!({"spec": {"replicas": 1, "selector": {}, "template": {}}, "status": status});
+            Arc::new(serde_json::from_value(object).unwrap())
+        });
+        AgentDeployment {
+            namespace: "ns".to_owned(),
+            name: "a".to_owned(),
+            found,
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_told_in_upstreams_words() {
+        let said = |status| degraded("D", &agent(status));
+        let ready = said(Some(json!({"availableReplicas": 1})));
+        assert_eq!(
+            (ready.reason.as_str(), ready.message.as_str()),
+            ("DeploymentsFunctional", "deployments replicas are desired: 1")
+        );
+        let none = said(Some(json!({})));
+        assert_eq!(
+            (none.reason.as_str(), none.message.as_str()),
+            (
+                "UnavailablePods",
+                "1 of requested instances are unavailable of deployment \"ns\" \"a\""
+            )
+        );
+        assert_eq!(said(None).reason, "GetDeploymentFailed");
+    }
+
+    #[test]
+    fn a_failed_upgrade_is_told_while_former_pods_go_on() {
+        let condition = json!({"type": "Progressing", "status": "False", "message": "it has timed out", "reason": "r"});
+        let status = json!({"availableReplicas": 1, "unavailableReplicas": 1, "conditions": [condition]});
+        let said = degraded("D", &agent(Some(status)));
+        assert_eq!(said.reason, "DeploymentsFunctional");
+        assert!(said.message.contains("1 new ones are not ready"), "{}", said.message);
+        assert!(
+            said.message.ends_with("meanwhile: it has timed out"),
+            "{}",
+            said.message
+        );
+    }
+
+    #[test]
+    fn an_agent_is_available_with_a_pod_of_each() {
+        let ready = || agent(Some(json!({"availableReplicas": 1})));
+        assert_eq!(available(&[ready(), ready()]).message, "deployments are ready: a");
+        assert_eq!(available(&[ready(), agent(Some(json!({})))]).reason, "NoAvailablePods");
+        assert_eq!(available(&[ready(), agent(None)]).reason, "GetDeploymentFailed");
     }
 }
