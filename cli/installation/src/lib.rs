@@ -183,7 +183,7 @@ pub async fn ours(cluster: &ApiServer, manifests: Vec<Value>) -> Result<Vec<Valu
     let mut ours = Vec::new();
     for manifest in manifests {
         let object = Object::of(&manifest)?;
-        let found = object.api(cluster).get_opt(object.name).await;
+        let found = get(&object.api(cluster), object.name).await;
         let doing = || format!("could not look at {}", object.line("").name);
         let found = found.map_err(|error| cluster.explain(&doing(), &error))?;
         if found.is_some_and(|it| it.labels().get(MANAGED_BY).is_some_and(|it| it == DROVER)) {
@@ -191,6 +191,14 @@ pub async fn ours(cluster: &ApiServer, manifests: Vec<Value>) -> Result<Vec<Valu
         }
     }
     Ok(ours)
+}
+
+/// An object; nothing where it or its kind is not there.
+async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<DynamicObject>, kube::Error> {
+    match api.get_opt(name).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        got => got,
+    }
 }
 
 /// Applies the manifests one after the other, each by server-side apply: fields that somebody else has set stay.
@@ -203,7 +211,7 @@ pub async fn apply(cluster: &ApiServer, manifests: &[Value], mode: Mode) -> Resu
         let object = Object::of(manifest)?;
         let api = object.api(cluster);
         let doing = || format!("could not apply {}", object.line("").name);
-        let before = api.get_opt(object.name).await;
+        let before = get(&api, object.name).await;
         let before = before.map_err(|error| cluster.explain(&doing(), &error))?;
         if mode == Mode::DryRun {
             let what = if before.is_some() {
@@ -245,7 +253,7 @@ pub async fn remove(cluster: &ApiServer, manifests: &[Value], mode: Mode, timeou
         let object = Object::of(manifest)?;
         let api = object.api(cluster);
         let doing = || format!("could not delete {}", object.line("").name);
-        let found = api.get_opt(object.name).await;
+        let found = get(&api, object.name).await;
         let found = found.map_err(|error| cluster.explain(&doing(), &error))?;
         let Some(uid) = found.and_then(|it| it.metadata.uid) else {
             continue;

@@ -169,6 +169,10 @@ pub async fn klusterlet(
         ] {
             set(&mut parts, part, &spec[part]);
         }
+        // Upstream's clusteradm writes a URL that is empty where it found none.
+        if let Some(urls) = parts["externalServerURLs"].as_array_mut() {
+            urls.retain(|it| it["url"] != "");
+        }
         let mut values = base_values(options, &cluster::COMPONENTS, operator.as_ref());
         if let Some(class) = spec["priorityClassName"].as_str().filter(|it| !it.is_empty()) {
             values["priorityClassName"] = class.into();

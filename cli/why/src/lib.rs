@@ -3,13 +3,17 @@
 //! told. Works have their sentences in `work::why`. No sentence means that it waits for nothing.
 
 pub mod cluster_management_add_on;
+pub mod cluster_manager;
 pub mod cluster_set;
 pub mod csr;
+pub mod installed;
+pub mod klusterlet;
 pub mod managed_cluster;
 pub mod managed_cluster_add_on;
 pub mod manifest_work_replica_set;
 pub mod object;
 pub mod placement;
+pub mod workload;
 
 use anyhow::{Result, anyhow};
 use client::{conditions, connect::ApiServer, kinds};
@@ -72,6 +76,8 @@ pub async fn sentences(hub: &ApiServer, object: &ObjectRef) -> Result<Vec<String
             let namespace = namespace.as_deref().unwrap_or("default");
             manifest_work_replica_set::sentences(hub, namespace, name, cluster.as_deref()).await?
         }
+        ObjectRef::ClusterManager(name) => cluster_manager::sentences(hub, name).await?,
+        ObjectRef::Klusterlet(name) => klusterlet::sentences(hub, name).await?,
         ObjectRef::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;

@@ -11,6 +11,10 @@ pub enum ObjectRef {
     ManagedCluster(String),
     /// A ClusterManagementAddOn.
     ClusterManagementAddOn(String),
+    /// A ClusterManager.
+    ClusterManager(String),
+    /// A Klusterlet.
+    Klusterlet(String),
     /// A ManagedClusterAddOn.
     ManagedClusterAddOn {
         /// Its cluster.
@@ -72,6 +76,8 @@ impl FromStr for ObjectRef {
             ("clustermanagementaddon" | "clustermanagementaddons" | "cma" | "cmas", [name]) => {
                 Ok(Self::ClusterManagementAddOn((*name).into()))
             }
+            ("clustermanager" | "clustermanagers", [name]) => Ok(Self::ClusterManager((*name).into())),
+            ("klusterlet" | "klusterlets", [name]) => Ok(Self::Klusterlet((*name).into())),
             ("managedclusteraddon" | "managedclusteraddons" | "addon" | "mca" | "mcas", [cluster, name]) => {
                 Ok(Self::ManagedClusterAddOn {
                     cluster: (*cluster).into(),
@@ -126,11 +132,12 @@ impl FromStr for ObjectRef {
             }
             (
                 "managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr" | "managedclusterset"
-                | "managedclustersets" | "clusterset" | "mclset" | "mclsets",
+                | "managedclustersets" | "clusterset" | "mclset" | "mclsets" | "clustermanager" | "clustermanagers"
+                | "klusterlet" | "klusterlets",
                 _,
             ) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding or a csr"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding, a csr, a clustermanager or a klusterlet"
             ),
         }
     }
@@ -148,6 +155,8 @@ impl std::fmt::Display for ObjectRef {
                 write!(f, "managedclustersetbinding/{namespace}/{name}")
             }
             Self::ManifestWorkReplicaSet { name, .. } => write!(f, "manifestworkreplicaset/{name}"),
+            Self::ClusterManager(name) => write!(f, "clustermanager/{name}"),
+            Self::Klusterlet(name) => write!(f, "klusterlet/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
             Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
@@ -174,6 +183,12 @@ mod tests {
             })
         );
         assert_eq!(parsed("csr/a-b"), Ok(ObjectRef::Csr("a-b".into())));
+        assert_eq!(parsed("klusterlets/a"), Ok(ObjectRef::Klusterlet("a".into())));
+        assert!(
+            parsed("clustermanager")
+                .unwrap_err()
+                .contains("write clustermanager/NAME")
+        );
         assert!(parsed("work/w").unwrap_err().contains("a work belongs to one cluster"));
         assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
         assert!(

@@ -378,15 +378,30 @@ pub fn hub() -> Vec<Right> {
         <hub::ClusterManagers as Reconciler>::RIGHTS,
         <hub::ServingCertificates as Reconciler>::RIGHTS,
     ];
-    of_controllers
-        .concat()
-        .into_iter()
-        .chain([LEADING])
-        .chain(METRICS)
-        .collect()
+    once(of_controllers.concat().into_iter().chain([LEADING]).chain(METRICS))
 }
 
 /// What a cluster's operator may do in the compact layout.
 pub fn klusterlet() -> Vec<Right> {
-    klusterlet::RIGHTS.iter().copied().chain(METRICS).collect()
+    once(klusterlet::RIGHTS.iter().copied().chain(METRICS))
+}
+
+/// Leaves out what a line before says already.
+fn once(rights: impl Iterator<Item = Right>) -> Vec<Right> {
+    let mut all: Vec<Right> = Vec::new();
+    for right in rights {
+        let within = |some: &str, all: &str| {
+            let mut words = some.split_whitespace();
+            words.all(|word| all.split_whitespace().any(|it| it == word))
+        };
+        let is_said = all.iter().any(|it| {
+            (it.group, it.names) == (right.group, right.names)
+                && within(right.resources, it.resources)
+                && within(right.verbs, it.verbs)
+        });
+        if !is_said {
+            all.push(right);
+        }
+    }
+    all
 }

@@ -145,6 +145,11 @@ fn cpu_by_side(process: u32) -> Result<(Duration, Duration)> {
     Ok((time(11)?, time(12)?))
 }
 
+/// Resident memory of a process in bytes.
+pub fn resident_of(process: u32) -> Result<u64> {
+    resident(&format!("/proc/{process}/status"))
+}
+
 fn resident(file: &str) -> Result<u64> {
     let status = fs::read_to_string(file)?;
     let line = status

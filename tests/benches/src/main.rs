@@ -12,6 +12,7 @@ mod bringup;
 mod counting;
 mod drover;
 mod fleet;
+mod installation;
 mod placement;
 mod probe;
 mod replica_set;
@@ -65,7 +66,7 @@ struct Arguments {
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
-    /// Which to measure: probe, start, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of
+    /// Which to measure: probe, start, installation, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of
     /// placement), replicaset, soak. All of them but soak without a name.
     names: Vec<String>,
 }
@@ -214,6 +215,9 @@ async fn main() -> Result<()> {
     }
     if wanted("start") {
         report.insert("start".into(), start::measure(&binary, size).await?);
+    }
+    if wanted("installation") {
+        report.insert("installation".into(), installation::measure(&binary, size).await?);
     }
     if wanted("api") {
         report.insert(

@@ -176,8 +176,8 @@ Remove applied resources in the managed cluster edge ...
 ...
 Applied resources have been deleted during the edge joined stage. The status of mcl edge will be unknown in the hub cluster.
 
-wait $ kubectl $EDGE get namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e klusterlet
-namespace/open-cluster-management
+wait $ kubectl $EDGE get namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e klusterlet | grep -v namespace/open-cluster-management$
+exit 1
 
 $ kubectl $HUB delete managedcluster edge --timeout=60s
 managedcluster.cluster.open-cluster-management.io "edge" deleted
@@ -186,8 +186,7 @@ $ clusteradm $HUB clean 2>/dev/null
 The multicluster hub control plane has been clean up successfully!
 
 # clusteradm leaves what clusters may still join with.
-wait $ kubectl $HUB get crds,namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e cluster-manager
-namespace/open-cluster-management
+wait $ kubectl $HUB get crds,namespaces,clusterroles,clusterrolebindings,deployments -A -o name | grep -e open-cluster-management -e cluster-manager | grep -v namespace/open-cluster-management$
 clusterrole.rbac.authorization.k8s.io/open-cluster-management:bootstrap
 clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:bootstrap:agent-registration
 

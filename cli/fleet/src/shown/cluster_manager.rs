@@ -290,7 +290,7 @@ mod tests {
         let mut object = shown(&[("ClusterProfile", true)]);
         object.spec.registration_image_pull_spec = "nginx".to_owned();
         let plan = ClusterManagers::plan(&seen(Some(object), &[]));
-        let text = plan.to_string();
+        let text = format!("{:?}", plan.stages);
         assert!(
             text.contains("registrationImagePullSpec") && text.contains("featureGates"),
             "{text}"

@@ -288,9 +288,12 @@ mod tests {
         let same = Klusterlets::plan(&seen(Some(before.clone()), Connection::NoCredential));
         assert!(same.is_empty(), "{same}");
         let joined = Klusterlets::plan(&seen(Some(before), Connection::Established));
-        assert!(joined.to_string().contains("HubConnectionFunctional"), "{joined}");
+        assert!(
+            format!("{:?}", joined.stages).contains("HubConnectionFunctional"),
+            "{joined}"
+        );
         let denied = Klusterlets::plan(&seen(Some(shown(Connection::Established)), Connection::Refused));
-        let text = denied.to_string();
+        let text = format!("{:?}", denied.stages);
         assert!(
             text.contains("BootstrapSecretFunctional,HubKubeConfigUnauthorized"),
             "{text}"

@@ -76,10 +76,11 @@ stage 2
 hub: create CRDs
 stage 3
 hub: create ServiceAccount open-cluster-management-hub/registration-controller-sa
+stage 4
 hub: create Service open-cluster-management-hub/cluster-manager-registration-webhook
 hub: create Service open-cluster-management-hub/cluster-manager-work-webhook
 hub: create Service open-cluster-management-hub/cluster-manager-addon-webhook
-stage 4
+stage 5
 management: create Deployment open-cluster-management-hub/cm-registration-controller
 waits: Deployments cm-registration-controller are still rolling
 again in 600s"

@@ -88,9 +88,14 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
     let is_settled = rolling.is_empty();
     let mut waits = Vec::new();
 
-    let mut on_hub = Stage::new(HUB_FAILED);
     let roles = roles::wanted(hub);
-    on_hub.keep.extend(roles.keep.into_iter().map(of_hub));
+    // A binding to a role that is not there yet is refused to who may not bind any.
+    let is_binding = |it: &Value| it["kind"] == "ClusterRoleBinding";
+    let (bindings, accounts): (Vec<Value>, Vec<Value>) = roles.keep.into_iter().partition(is_binding);
+    let mut identities = Stage::new(HUB_FAILED);
+    identities.keep.extend(accounts.into_iter().map(of_hub));
+    let mut on_hub = Stage::new(HUB_FAILED);
+    on_hub.keep.extend(bindings.into_iter().map(of_hub));
     for way in webhooks::services(hub) {
         let service = of_hub(way.service);
         let runs = way
@@ -188,7 +193,7 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
     Install {
         namespaces: namespaces(hub),
         crds: definitions(hub, current, is_settled),
-        stages: vec![secrets(hub, sources), on_hub, kubeconfigs, runtime],
+        stages: vec![secrets(hub, sources), identities, on_hub, kubeconfigs, runtime],
         last,
         rolling,
         waits,
@@ -295,12 +300,11 @@ fn namespaces(hub: &Hub<'_>) -> Stage {
 fn secrets(hub: &Hub<'_>, sources: &Sources) -> Stage {
     let mut stage = Stage::new(HUB_FAILED);
     let pull_secret = hub.options.image_pull_secret_name.as_str();
-    let all = [
-        (pull_secret, &sources.pull_secret, true),
-        (WORK_DRIVER_CONFIG, &sources.work_driver, hub.work_driver().is_some()),
-    ];
-    for (name, source, is_wanted) in all.into_iter().filter(|it| !it.0.is_empty() && it.2) {
-        debug_assert!(is_wanted);
+    let mut all = vec![(pull_secret, &sources.pull_secret)];
+    if hub.work_driver().is_some() {
+        all.push((WORK_DRIVER_CONFIG, &sources.work_driver));
+    }
+    for (name, source) in all.into_iter().filter(|it| !it.0.is_empty()) {
         match source {
             Some(source) => stage.keep.push(management(json!({
                 "apiVersion": "v1", "kind": "Secret", "type": source.type_,

@@ -9,7 +9,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "operator.open-cluster-management.io",
         "clustermanagers",
-        "get list watch patch update",
+        "list watch patch",
         "What is asked for, and the finalizer by which a hub is taken away first,",
     ),
     Right::new(
@@ -21,7 +21,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "apiextensions.k8s.io",
         "customresourcedefinitions",
-        "create get patch update delete",
+        "create get patch delete",
         "The kinds of a hub.",
     ),
     Right::new(
@@ -42,22 +42,17 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
         "list",
         "and of these.",
     ),
-    Right::new(
-        "",
-        "namespaces",
-        "create get patch update delete",
-        "The namespace of a hub.",
-    ),
+    Right::new("", "namespaces", "create get patch delete", "The namespace of a hub."),
     Right::new(
         "",
         "serviceaccounts services",
-        "create get patch update delete",
+        "create get patch delete",
         "Of its components.",
     ),
     Right::new(
         RBAC,
         "clusterroles clusterrolebindings",
-        "create get patch update delete",
+        "create get patch delete",
         "What its components may do:",
     ),
     Right::new(
@@ -75,7 +70,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "apps",
         "deployments",
-        "create get list watch update patch delete",
+        "create get list watch update delete",
         "The components,",
     ),
     Right::new("", "pods", "list watch", "and why they do not start."),
@@ -83,13 +78,13 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "networking.k8s.io",
         "networkpolicies",
-        "create get patch update delete",
+        "create get patch delete",
         "The network of a hub, where the gate NetworkPolicies is on.",
     ),
     Right::new(
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations mutatingwebhookconfigurations",
-        "create get patch update delete",
+        "create get patch delete",
         "To tell the API server whom to ask.",
     ),
     Right::new(
@@ -101,7 +96,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "",
         "secrets",
-        "get list watch patch update delete",
+        "get list watch patch delete",
         "The same, when they change.",
     )
     .only(
@@ -109,12 +104,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
          registration-controller-sa-kubeconfig registration-webhook-sa-kubeconfig work-webhook-sa-kubeconfig \
          placement-controller-sa-kubeconfig work-controller-sa-kubeconfig addon-manager-controller-sa-kubeconfig",
     ),
-    Right::new(
-        "",
-        "configmaps",
-        "get list watch",
-        "The authorities and the TLS profile.",
-    )
-    .only("ca-bundle-configmap ocm-tls-profile"),
+    Right::new("", "configmaps", "list watch", "The authorities and the TLS profile.")
+        .only("ca-bundle-configmap ocm-tls-profile"),
     Right::new("events.k8s.io", "events", "create", "What somebody has to act on."),
 ];

@@ -68,7 +68,7 @@ impl Reconciler for ServingCertificates {
         Right::new(
             "",
             "secrets",
-            "get list watch patch update delete",
+            "get list watch patch delete",
             "The same, when they change.",
         )
         .only("signer-secret registration-webhook-serving-cert work-webhook-serving-cert addon-webhook-serving-cert"),
@@ -76,7 +76,7 @@ impl Reconciler for ServingCertificates {
         Right::new(
             "",
             "configmaps",
-            "get list watch patch update delete",
+            "list watch patch",
             "The same, when they change.",
         )
         .only(BUNDLE),

@@ -71,12 +71,10 @@ pub fn obstacle(component: &Component<'_>) -> Option<String> {
 fn pod_obstacle(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let all = status.init_container_statuses.iter().flatten();
-    let containers = all.chain(status.container_statuses.iter().flatten());
-    let why = containers.filter_map(container_obstacle).next();
-    why.or_else(|| {
-        let conditions = status.conditions.iter().flatten();
-        let mut unscheduled = conditions.filter(|it| it.type_ == "PodScheduled" && it.status == "False");
-        let condition = unscheduled.next()?;
+    let mut containers = all.chain(status.container_statuses.iter().flatten());
+    containers.find_map(container_obstacle).or_else(|| {
+        let mut conditions = status.conditions.iter().flatten();
+        let condition = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
         let message = condition.message.clone().unwrap_or_default();
         Some(format!("{}: {message}", condition.reason.clone().unwrap_or_default()))
     })

@@ -4,12 +4,12 @@
 //! credential that the hub does not know is `…Unauthorized`, where upstream says `…Error`; with several hubs the
 //! condition is there as well.
 
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use ocm_api::{
     condition::{ConditionUpdate, wanted},
     conditions::klusterlet as conditions,
     namespaces::{BOOTSTRAP_KUBECONFIG_SECRET, CLUSTER_LEASE, HUB_KUBECONFIG_SECRET},
 };
+use ocm_reconcile::access::Attributes;
 
 /// Reasons of the condition `HubConnectionDegraded`.
 pub mod reason {
@@ -50,7 +50,7 @@ pub enum Answer {
 
 /// What was found of the Secret to join with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bootstrap {
+pub enum BootstrapFinding {
     /// It is not there.
     Missing,
     /// It cannot be used.
@@ -66,7 +66,7 @@ pub enum Bootstrap {
 
 /// What was found of the credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hub {
+pub enum CredentialFinding {
     /// The Secret is not there.
     SecretMissing,
     /// It has no kubeconfig.
@@ -84,17 +84,26 @@ pub enum Hub {
     },
 }
 
-impl Hub {
+impl CredentialFinding {
     /// Whether all is well.
     pub fn is_functional(&self) -> bool {
         matches!(
             self,
-            Hub::Asked {
+            CredentialFinding::Asked {
                 answer: Answer::Allowed,
                 ..
             }
         )
     }
+}
+
+/// What was found of both Secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Of the Secret to join with, if it matters.
+    pub bootstrap: Option<BootstrapFinding>,
+    /// Of the credential.
+    pub hub: CredentialFinding,
 }
 
 /// One resource, and what is done to it.
@@ -123,7 +132,7 @@ fn asked<'a>(group: &'a str, resource: &'a str, verbs: &'a [&'a str]) -> Asked<'
 }
 
 /// What has to be allowed for joining.
-pub fn to_join() -> Vec<SelfSubjectAccessReview> {
+pub fn to_join() -> Vec<Attributes> {
     reviews(&[
         asked(CLUSTERS, "managedclusters", &["create", "get"]),
         asked(
@@ -135,7 +144,7 @@ pub fn to_join() -> Vec<SelfSubjectAccessReview> {
 }
 
 /// What has to be allowed to the agent of a cluster.
-pub fn to_serve(cluster: &str) -> Vec<SelfSubjectAccessReview> {
+pub fn to_serve(cluster: &str) -> Vec<Attributes> {
     let in_namespace = |it| Asked {
         namespace: cluster,
         ..it
@@ -166,37 +175,27 @@ pub fn to_serve(cluster: &str) -> Vec<SelfSubjectAccessReview> {
     ])
 }
 
-fn reviews(all: &[Asked]) -> Vec<SelfSubjectAccessReview> {
+fn reviews(all: &[Asked]) -> Vec<Attributes> {
     let some = |it: &str| (!it.is_empty()).then(|| it.to_owned());
-    let review = |asked: &Asked, verb: &str| SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(ResourceAttributes {
-                group: some(asked.group),
-                resource: some(asked.resource),
-                subresource: some(asked.subresource),
-                namespace: some(asked.namespace),
-                name: some(asked.name),
-                verb: Some(verb.to_owned()),
-                ..ResourceAttributes::default()
-            }),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
+    let review = |asked: &Asked, verb: &str| Attributes {
+        verb: verb.to_owned(),
+        group: asked.group.to_owned(),
+        resource: asked.resource.to_owned(),
+        subresource: some(asked.subresource),
+        namespace: some(asked.namespace),
+        name: some(asked.name),
     };
     let of = |asked: &Asked| asked.verbs.iter().map(|it| review(asked, it)).collect::<Vec<_>>();
     all.iter().flat_map(of).collect()
 }
 
 /// What was asked for, as a person says it: `update managedclusters/status of cluster.open-cluster-management.io`.
-pub fn described(review: &SelfSubjectAccessReview) -> String {
-    let Some(asked) = &review.spec.resource_attributes else {
-        return String::new();
-    };
-    let word = |it: &Option<String>| it.clone().unwrap_or_default();
-    let mut text = format!("{} {}", word(&asked.verb), word(&asked.resource));
+pub fn described(asked: &Attributes) -> String {
+    let mut text = format!("{} {}", asked.verb, asked.resource);
+    let group = Some(asked.group.clone()).filter(|it| !it.is_empty());
     for (before, value) in [
         ("/", &asked.subresource),
-        (" of ", &asked.group),
+        (" of ", &group),
         (" ", &asked.name),
         (" in namespace ", &asked.namespace),
     ] {
@@ -209,7 +208,7 @@ pub fn described(review: &SelfSubjectAccessReview) -> String {
 }
 
 /// The condition, from what was found of both Secrets; of the one to join with only if it matters.
-pub fn condition(namespace: &str, bootstrap: Option<&Bootstrap>, hub: &Hub) -> ConditionUpdate {
+pub fn condition(namespace: &str, bootstrap: Option<&BootstrapFinding>, hub: &CredentialFinding) -> ConditionUpdate {
     let (hub_reason, hub_message) = told_of_hub(namespace, hub);
     if hub.is_functional() {
         return wanted(conditions::HUB_CONNECTION_DEGRADED, false, hub_reason, hub_message);
@@ -221,18 +220,18 @@ pub fn condition(namespace: &str, bootstrap: Option<&Bootstrap>, hub: &Hub) -> C
     wanted(conditions::HUB_CONNECTION_DEGRADED, true, &reason, message)
 }
 
-fn told_of_bootstrap(namespace: &str, found: &Bootstrap) -> (&'static str, String) {
+fn told_of_bootstrap(namespace: &str, found: &BootstrapFinding) -> (&'static str, String) {
     let secret = format!("{namespace}/{BOOTSTRAP_KUBECONFIG_SECRET}");
     match found {
-        Bootstrap::Missing => (
+        BootstrapFinding::Missing => (
             reason::BOOTSTRAP_MISSING,
             format!("Bootstrap secret {secret} is missing: create it with the key kubeconfig, a kubeconfig of the hub"),
         ),
-        Bootstrap::Unusable(why) => (
+        BootstrapFinding::Unusable(why) => (
             reason::BOOTSTRAP_ERROR,
             format!("Bootstrap secret {secret} cannot be used: {why}"),
         ),
-        Bootstrap::Asked { server, answer } => match answer {
+        BootstrapFinding::Asked { server, answer } => match answer {
             Answer::Allowed => (
                 reason::BOOTSTRAP_FUNCTIONAL,
                 format!("Bootstrap secret {secret} to apiserver {server} is configured correctly"),
@@ -259,35 +258,35 @@ fn told_of_bootstrap(namespace: &str, found: &Bootstrap) -> (&'static str, Strin
     }
 }
 
-fn told_of_hub(namespace: &str, found: &Hub) -> (&'static str, String) {
+fn told_of_hub(namespace: &str, found: &CredentialFinding) -> (&'static str, String) {
     let secret = format!("{namespace}/{HUB_KUBECONFIG_SECRET}");
     match found {
-        Hub::SecretMissing => (
+        CredentialFinding::SecretMissing => (
             reason::HUB_SECRET_MISSING,
             format!(
                 "Hub kubeconfig secret {secret} is missing: the registration agent makes it when the hub has accepted the \
                  cluster and approved its certificate request"
             ),
         ),
-        Hub::KubeconfigMissing => (
+        CredentialFinding::KubeconfigMissing => (
             reason::HUB_MISSING,
             format!(
                 "Hub kubeconfig secret {secret} has no key kubeconfig: the registration agent writes it when the hub has \
                  approved its certificate request"
             ),
         ),
-        Hub::Unusable(why) => (
+        CredentialFinding::Unusable(why) => (
             reason::HUB_ERROR,
             format!("Hub kubeconfig secret {secret} cannot be used: {why}"),
         ),
-        Hub::NameMissing => (
+        CredentialFinding::NameMissing => (
             reason::NAME_MISSING,
             format!(
                 "Hub kubeconfig secret {secret} has no key cluster-name, which the registration agent writes, and \
                  spec.clusterName is empty"
             ),
         ),
-        Hub::Asked { server, answer } => match answer {
+        CredentialFinding::Asked { server, answer } => match answer {
             Answer::Allowed => (
                 reason::FUNCTIONAL,
                 format!("Hub kubeconfig secret {secret} to apiserver {server} is working"),
@@ -315,17 +314,19 @@ fn told_of_hub(namespace: &str, found: &Hub) -> (&'static str, String) {
 }
 
 /// Whether somebody has to do something, rather than to wait for the hub's administrator.
-pub fn is_alarming(found: &super::hub_access::Findings) -> bool {
+pub fn is_alarming(found: &Findings) -> bool {
     let is_bad = |it: &Answer| *it != Answer::Allowed;
     let bootstrap = match &found.bootstrap {
         None => false,
-        Some(Bootstrap::Missing | Bootstrap::Unusable(_)) => true,
-        Some(Bootstrap::Asked { answer, .. }) => is_bad(answer),
+        Some(BootstrapFinding::Missing | BootstrapFinding::Unusable(_)) => true,
+        Some(BootstrapFinding::Asked { answer, .. }) => is_bad(answer),
     };
     let hub = match &found.hub {
-        Hub::SecretMissing | Hub::KubeconfigMissing | Hub::NameMissing => false,
-        Hub::Unusable(_) => true,
-        Hub::Asked { answer, .. } => !matches!(answer, Answer::Allowed | Answer::Denied(_)),
+        CredentialFinding::SecretMissing | CredentialFinding::KubeconfigMissing | CredentialFinding::NameMissing => {
+            false
+        }
+        CredentialFinding::Unusable(_) => true,
+        CredentialFinding::Asked { answer, .. } => !matches!(answer, Answer::Allowed | Answer::Denied(_)),
     };
     bootstrap || hub
 }

@@ -4,8 +4,8 @@
 //! `open-cluster-management-image-pull-credentials` in the operator's namespace.
 //! Writes: a copy of it in each of them; takes its own copies away with the Secret.
 //! Never: a copy whose namespace is no longer labelled.
-//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller/controller.go`. We differ in these: a
-//! Secret that changes is copied at once; one that somebody else made is not deleted.
+//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addonsecretcontroller/controller.go`. We differ in
+//! these: a Secret that changes is copied at once; one that somebody else made is not deleted.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -4,8 +4,8 @@
 //! `ocm-tls-profile` in the operator's namespace.
 //! Writes: a copy of it in each of them; takes the copies away with it.
 //! Never: the profile itself.
-//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addontlsconfigcontroller/controller.go`. We differ in this:
-//! a profile that changes is copied at once.
+//! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/addontlsconfigcontroller/controller.go`. We differ in
+//! this: a profile that changes is copied at once.
 
 use std::sync::Arc;
 

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::{
     names,
-    settings::{Place, PodSettings, Settings},
+    settings::{AgentSettings, Place, PodSettings},
 };
 use crate::objects::Object;
 
 /// One program of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum AgentProgram {
     /// Registration alone.
     Registration,
     /// Work alone.
@@ -25,59 +25,59 @@ pub enum Program {
     Agent,
 }
 
-impl Program {
+impl AgentProgram {
     fn app(self) -> &'static str {
         match self {
-            Program::Registration => "klusterlet-registration-agent",
-            Program::Work => "klusterlet-manifestwork-agent",
-            Program::Agent => "klusterlet-agent",
+            AgentProgram::Registration => "klusterlet-registration-agent",
+            AgentProgram::Work => "klusterlet-manifestwork-agent",
+            AgentProgram::Agent => "klusterlet-agent",
         }
     }
 
     fn container(self) -> &'static str {
         match self {
-            Program::Registration => "registration-controller",
-            Program::Work => "klusterlet-manifestwork-agent",
-            Program::Agent => "klusterlet-agent",
+            AgentProgram::Registration => "registration-controller",
+            AgentProgram::Work => "klusterlet-manifestwork-agent",
+            AgentProgram::Agent => "klusterlet-agent",
         }
     }
 
     fn name(self, klusterlet: &str) -> String {
         match self {
-            Program::Registration => names::registration_agent(klusterlet),
-            Program::Work => names::work_agent(klusterlet),
-            Program::Agent => names::agent(klusterlet),
+            AgentProgram::Registration => names::registration_agent(klusterlet),
+            AgentProgram::Work => names::work_agent(klusterlet),
+            AgentProgram::Agent => names::agent(klusterlet),
         }
     }
 
     fn account(self, klusterlet: &str) -> String {
         match self {
-            Program::Registration => names::registration_account(klusterlet),
-            Program::Work | Program::Agent => names::work_account(klusterlet),
+            AgentProgram::Registration => names::registration_account(klusterlet),
+            AgentProgram::Work | AgentProgram::Agent => names::work_account(klusterlet),
         }
     }
 
     fn image(self, pods: &PodSettings) -> &str {
         match self {
-            Program::Registration => &pods.registration_image,
-            Program::Work => &pods.work_image,
-            Program::Agent => &pods.image,
+            AgentProgram::Registration => &pods.registration_image,
+            AgentProgram::Work => &pods.work_image,
+            AgentProgram::Agent => &pods.image,
         }
     }
 
     fn external(self) -> &'static str {
         match self {
-            Program::Registration => names::EXTERNAL_REGISTRATION,
-            Program::Work => names::EXTERNAL_WORK,
-            Program::Agent => names::EXTERNAL_AGENT,
+            AgentProgram::Registration => names::EXTERNAL_REGISTRATION,
+            AgentProgram::Work => names::EXTERNAL_WORK,
+            AgentProgram::Agent => names::EXTERNAL_AGENT,
         }
     }
 }
 
 /// The Deployment of a program with so many replicas. The cluster's name is what the Klusterlet says, or what the agent
 /// has made up.
-pub fn deployment(settings: &Settings, program: Program, replicas: i32, cluster: &str) -> Object {
-    let Settings { pods, labels, .. } = settings;
+pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32, cluster: &str) -> Object {
+    let AgentSettings { pods, labels, .. } = settings;
     let app = program.app();
     let mut labels = labels.clone();
     labels["app"] = app.into();
@@ -165,13 +165,13 @@ fn resources(requirement: &ResourceRequirement) -> Value {
     }
 }
 
-fn mounts(settings: &Settings, program: Program) -> Vec<Value> {
+fn mounts(settings: &AgentSettings, program: AgentProgram) -> Vec<Value> {
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
     let read_only = |name: &str, path: &str| json!({"name": name, "mountPath": path, "readOnly": true});
     let mut all = Vec::new();
     match program {
-        Program::Work => all.push(read_only("hub-kubeconfig-secret", "/spoke/hub-kubeconfig")),
-        Program::Registration | Program::Agent => {
+        AgentProgram::Work => all.push(read_only("hub-kubeconfig-secret", "/spoke/hub-kubeconfig")),
+        AgentProgram::Registration | AgentProgram::Agent => {
             match &settings.pods.hubs {
                 Some(hubs) => all.extend(hubs.secrets.iter().map(|it| read_only(it, &format!("/spoke/{it}")))),
                 None => all.push(read_only("bootstrap-secret", "/spoke/bootstrap")),
@@ -186,15 +186,15 @@ fn mounts(settings: &Settings, program: Program) -> Vec<Value> {
     all
 }
 
-fn volumes(settings: &Settings, program: Program) -> Vec<Value> {
+fn volumes(settings: &AgentSettings, program: AgentProgram) -> Vec<Value> {
     let secret = |name: &str, secret: &str| json!({"name": name, "secret": {"secretName": secret}});
     let mut all = Vec::new();
     match program {
-        Program::Work => all.push(secret(
+        AgentProgram::Work => all.push(secret(
             "hub-kubeconfig-secret",
             ocm_api::namespaces::HUB_KUBECONFIG_SECRET,
         )),
-        Program::Registration | Program::Agent => {
+        AgentProgram::Registration | AgentProgram::Agent => {
             match &settings.pods.hubs {
                 Some(hubs) => all.extend(hubs.secrets.iter().map(|it| secret(it, it))),
                 None => all.push(secret(
@@ -213,19 +213,19 @@ fn volumes(settings: &Settings, program: Program) -> Vec<Value> {
 }
 
 /// The command line of a program.
-fn arguments(settings: &Settings, program: Program, replicas: i32, cluster: &str) -> Vec<String> {
+fn arguments(settings: &AgentSettings, program: AgentProgram, replicas: i32, cluster: &str) -> Vec<String> {
     let mut line = Line(Vec::new());
     let words: [&str; 2] = match program {
-        Program::Registration => ["/registration", "agent"],
-        Program::Work => ["/work", "agent"],
-        Program::Agent => ["/registration-operator", "agent"],
+        AgentProgram::Registration => ["/registration", "agent"],
+        AgentProgram::Work => ["/work", "agent"],
+        AgentProgram::Agent => ["/registration-operator", "agent"],
     };
     line.0.extend(words.map(str::to_owned));
     line.flag("spoke-cluster-name", cluster);
     match program {
-        Program::Registration => registration(&mut line, settings),
-        Program::Work => work(&mut line, settings, replicas),
-        Program::Agent => agent(&mut line, settings, replicas),
+        AgentProgram::Registration => registration(&mut line, settings),
+        AgentProgram::Work => work(&mut line, settings, replicas),
+        AgentProgram::Agent => agent(&mut line, settings, replicas),
     }
     if let Some(tls) = &settings.pods.tls {
         line.some("tls-min-version", &tls.min_version);
@@ -234,7 +234,7 @@ fn arguments(settings: &Settings, program: Program, replicas: i32, cluster: &str
     line.0
 }
 
-fn registration(line: &mut Line, settings: &Settings) {
+fn registration(line: &mut Line, settings: &AgentSettings) {
     let pods = &settings.pods;
     line.hubs(pods);
     line.0.extend(pods.registration_gates.iter().cloned());
@@ -250,7 +250,7 @@ fn registration(line: &mut Line, settings: &Settings) {
     line.claims_and_add_ons(pods);
 }
 
-fn work(line: &mut Line, settings: &Settings, replicas: i32) {
+fn work(line: &mut Line, settings: &AgentSettings, replicas: i32) {
     let PodSettings { work, work_gates, .. } = &settings.pods;
     line.source();
     line.flag("agent-id", &settings.agent_id);
@@ -265,7 +265,7 @@ fn work(line: &mut Line, settings: &Settings, replicas: i32) {
     line.eviction(&work.applied_manifest_work_eviction_grace_period);
 }
 
-fn agent(line: &mut Line, settings: &Settings, replicas: i32) {
+fn agent(line: &mut Line, settings: &AgentSettings, replicas: i32) {
     let pods = &settings.pods;
     let PodSettings { work, registration, .. } = pods;
     line.hubs(pods);
@@ -327,7 +327,7 @@ impl Line {
         self.flag("workload-source-config", "/spoke/hub-kubeconfig/kubeconfig");
     }
 
-    fn managed_cluster(&mut self, settings: &Settings) {
+    fn managed_cluster(&mut self, settings: &AgentSettings) {
         if settings.place == Place::Hosting {
             self.flag("spoke-kubeconfig", "/spoke/config/kubeconfig");
             self.flag("terminate-on-files", "/spoke/config/kubeconfig");

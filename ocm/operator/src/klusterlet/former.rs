@@ -6,7 +6,7 @@ use ocm_reconcile::{Plan, Site, Step, Target};
 use serde_json::{Value, json};
 
 use super::{
-    settings::{Place, Settings},
+    settings::{AgentSettings, Place},
     wanted::reason,
 };
 use crate::objects::{self, Current};
@@ -28,7 +28,7 @@ const BINDINGS: [(&str, bool); 5] = [
 /// Roles, which the agents of all namespaces share.
 const ROLES: [&str; 3] = ["", ":execution", ":works"];
 
-fn deployment(settings: &Settings) -> Target {
+fn deployment(settings: &AgentSettings) -> Target {
     objects::target(
         Site::Management,
         "Deployment",
@@ -37,7 +37,7 @@ fn deployment(settings: &Settings) -> Target {
     )
 }
 
-fn account(settings: &Settings) -> Target {
+fn account(settings: &AgentSettings) -> Target {
     objects::target(
         Site::Management,
         "ServiceAccount",
@@ -46,7 +46,7 @@ fn account(settings: &Settings) -> Target {
     )
 }
 
-fn binding(settings: &Settings, end: &str) -> Target {
+fn binding(settings: &AgentSettings, end: &str) -> Target {
     let suffix = match settings.klusterlet_namespace.as_str() {
         FIRST_NAMESPACE => String::new(),
         namespace => format!(":{namespace}"),
@@ -63,9 +63,14 @@ fn role(end: &str) -> Target {
     objects::target(Site::Management, "ClusterRole", None, &format!("{ROLE}{end}"))
 }
 
-/// What tells whether there is such an agent. Its account goes last, so that an operator which was killed meanwhile finds
-/// the rest.
-pub fn signs(settings: &Settings) -> Vec<Target> {
+/// The binding that outlives such an agent, because what it grants was somebody's choice.
+pub fn outliving(settings: &AgentSettings) -> Target {
+    binding(settings, ":administrator")
+}
+
+/// What tells whether there is such an agent. Its account goes last, so that an operator which was killed meanwhile
+/// finds the rest.
+pub fn signs(settings: &AgentSettings) -> Vec<Target> {
     match settings.place {
         Place::Managed => vec![deployment(settings), account(settings)],
         Place::Hosting => Vec::new(),
@@ -73,23 +78,23 @@ pub fn signs(settings: &Settings) -> Vec<Target> {
 }
 
 /// Whether there is such an agent.
-pub fn is_there(settings: &Settings, current: &Current) -> bool {
+pub fn is_there(settings: &AgentSettings, current: &Current) -> bool {
     signs(settings).iter().any(|it| current.get(it).is_some())
 }
 
 /// Everything else that belongs to it.
-pub fn rest(settings: &Settings) -> Vec<Target> {
+pub fn rest(settings: &AgentSettings) -> Vec<Target> {
     let bindings = BINDINGS.iter().map(|(end, _)| binding(settings, end));
     bindings.chain(ROLES.iter().map(|it| role(it))).collect()
 }
 
 /// Whether a binding is that of an agent in another namespace.
-pub fn is_of_another(settings: &Settings, name: &str) -> bool {
+pub fn is_of_another(settings: &AgentSettings, name: &str) -> bool {
     name.starts_with(ROLE) && rest(settings).iter().all(|it| it.name != name)
 }
 
 /// Removes it. `others` says whether agents of other namespaces use the roles.
-pub fn remove(plan: &mut Plan, settings: &Settings, current: &Current, others: bool) {
+pub fn remove(plan: &mut Plan, settings: &AgentSettings, current: &Current, others: bool) {
     plan.stage();
     objects::remove(plan, reason::FAILED, &deployment(settings), current);
     plan.stage();
@@ -110,7 +115,7 @@ pub fn remove(plan: &mut Plan, settings: &Settings, current: &Current, others: b
 }
 
 /// Who let works contain anything has it so with the next agent.
-fn keep_choice(plan: &mut Plan, settings: &Settings, target: Target, found: &Value) {
+fn keep_choice(plan: &mut Plan, settings: &AgentSettings, target: Target, found: &Value) {
     let subjects = json!([{
         "kind": "ServiceAccount",
         "name": settings.work_account(),

@@ -5,60 +5,27 @@
 //! Never: more to the hub than SelfSubjectAccessReviews; a credential.
 //! Upstream: ocm `pkg/operator/operators/klusterlet/controllers/ssarcontroller/klusterlet_ssar_controller.go`.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use credential::kubeconfig::{KubeconfigProblem, explain};
 use jiff::Timestamp;
-use k8s_openapi::api::{authorization::v1::SelfSubjectAccessReview, core::v1::Secret};
-use kube::{Api, ResourceExt, api::PostParams};
-use ocm_api::{
-    condition,
-    conditions::klusterlet as conditions,
-    namespaces::{BOOTSTRAP_KUBECONFIG_SECRET, HUB_KUBECONFIG_SECRET},
-    operator::Klusterlet,
-};
+use kube::ResourceExt;
+use ocm_api::{condition, conditions::klusterlet as conditions, operator::Klusterlet};
 use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right};
-use parking_lot::Mutex;
 
 use super::{
-    access::{self, Answer, Bootstrap, Hub},
-    external::{self, Reached},
+    access::{self, Answer, BootstrapFinding, CredentialFinding, Findings},
+    asking::Asking,
     ground::Operator,
-    pace::Pace,
     permissions, said, settings,
 };
 
-/// What was heard counts for so long when only our own write was late.
-const HEARD: Duration = Duration::from_secs(2);
 /// Who was let in is asked after so much more rarely.
 const RARELY: u32 = 10;
 
 /// The reconciler.
 pub struct HubAccess {
     operator: Arc<Operator>,
-    pace: Pace,
-    heard: Mutex<HashMap<String, Heard>>,
-}
-
-/// What was found, of which Secrets, and when.
-#[derive(Clone)]
-struct Heard {
-    of: [Option<String>; 2],
-    at: Instant,
-    findings: Findings,
-}
-
-/// What was found of both Secrets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// Of the Secret to join with, if it matters.
-    pub bootstrap: Option<Bootstrap>,
-    /// Of the credential.
-    pub hub: Hub,
+    asking: Asking,
 }
 
 /// What a plan is made from.
@@ -77,94 +44,9 @@ impl HubAccess {
     /// Of this operator.
     pub fn new(operator: Arc<Operator>) -> Self {
         Self {
+            asking: Asking::new(operator.clone()),
             operator,
-            pace: Pace::new(),
-            heard: Mutex::default(),
         }
-    }
-
-    async fn find(&self, klusterlet: &Klusterlet) -> Findings {
-        let namespace = settings::agent_namespace(klusterlet);
-        let credential = self.operator.credentials.get(&namespace, HUB_KUBECONFIG_SECRET);
-        let bootstrap = self.operator.bootstrap.get(&namespace, BOOTSTRAP_KUBECONFIG_SECRET);
-        let version = |it: &Option<Arc<Secret>>| it.as_ref().and_then(|it| it.resource_version());
-        let of = [version(&credential), version(&bootstrap)];
-        let name = klusterlet.name_any();
-        if let Some(heard) = self.heard.lock().get(&name)
-            && heard.of == of
-            && heard.at.elapsed() < HEARD
-        {
-            return heard.findings.clone();
-        }
-        let hub = self.ask_hub(credential.as_deref(), &klusterlet.spec.cluster_name).await;
-        let matters = !hub.is_functional() && !settings::has_multiple_hubs(klusterlet);
-        let bootstrap = match matters {
-            true => Some(self.ask_bootstrap(bootstrap.as_deref()).await),
-            false => None,
-        };
-        let findings = Findings { bootstrap, hub };
-        let heard = Heard {
-            of,
-            at: Instant::now(),
-            findings: findings.clone(),
-        };
-        self.heard.lock().insert(name, heard);
-        findings
-    }
-
-    async fn ask_bootstrap(&self, secret: Option<&Secret>) -> Bootstrap {
-        let Some(secret) = secret else {
-            return Bootstrap::Missing;
-        };
-        match external::reach(secret).await {
-            Err(problem) => Bootstrap::Unusable(problem.to_string()),
-            Ok(reached) => Bootstrap::Asked {
-                answer: self.ask(&reached, access::to_join()).await,
-                server: reached.server,
-            },
-        }
-    }
-
-    async fn ask_hub(&self, secret: Option<&Secret>, cluster: &str) -> Hub {
-        let Some(secret) = secret else {
-            return Hub::SecretMissing;
-        };
-        let data = |key: &str| secret.data.as_ref()?.get(key);
-        if data("kubeconfig").is_none() {
-            return Hub::KubeconfigMissing;
-        }
-        let reached = match external::reach(secret).await {
-            Err(problem) => return Hub::Unusable(problem.to_string()),
-            Ok(reached) => reached,
-        };
-        let said = data("cluster-name").and_then(|it| std::str::from_utf8(&it.0).ok());
-        let Some(cluster) = Some(cluster).filter(|it| !it.is_empty()).or(said) else {
-            return Hub::NameMissing;
-        };
-        Hub::Asked {
-            answer: self.ask(&reached, access::to_serve(cluster)).await,
-            server: reached.server,
-        }
-    }
-
-    /// One after the other, until the first that is refused.
-    async fn ask(&self, reached: &Reached, reviews: Vec<SelfSubjectAccessReview>) -> Answer {
-        let api: Api<SelfSubjectAccessReview> = Api::all(reached.client.clone());
-        for review in reviews {
-            self.pace.next().await;
-            match api.create(&PostParams::default(), &review).await {
-                Ok(answer) if answer.status.as_ref().is_some_and(|it| it.allowed) => {}
-                Ok(_) => return Answer::Denied(access::described(&review)),
-                Err(error) => {
-                    let problem = explain(&reached.server, &error);
-                    return match problem {
-                        KubeconfigProblem::Unauthorized { .. } => Answer::Unknown("401 Unauthorized".to_owned()),
-                        other => Answer::Unreachable(other.to_string()),
-                    };
-                }
-            }
-        }
-        Answer::Allowed
     }
 }
 
@@ -196,11 +78,11 @@ impl Reconciler for HubAccess {
         let klusterlet = klusterlet.filter(|it| it.metadata.deletion_timestamp.is_none());
         let asked = klusterlet.as_deref().filter(|it| settings::refusals(it).is_empty());
         let findings = match asked {
-            Some(klusterlet) => Some(self.find(klusterlet).await),
+            Some(klusterlet) => Some(self.asking.find(klusterlet).await),
             None => None,
         };
         if klusterlet.is_none() {
-            self.heard.lock().remove(name);
+            self.asking.forget(name);
         }
         Ok(Seen {
             now: Timestamp::now(),
@@ -230,14 +112,14 @@ impl Reconciler for HubAccess {
         match (bootstrap, hub) {
             (
                 _,
-                Hub::Asked {
+                CredentialFinding::Asked {
                     answer: Answer::Allowed,
                     ..
                 },
             ) => {
                 plan.look_again(seen.interval * RARELY);
             }
-            (Some(Bootstrap::Asked { .. }), _) | (_, Hub::Asked { .. }) => {
+            (Some(BootstrapFinding::Asked { .. }), _) | (_, CredentialFinding::Asked { .. }) => {
                 plan.look_again(seen.interval);
             }
             _ => {}

@@ -8,9 +8,10 @@ use ocm_reconcile::{Outcome, Plan, Site, Target};
 
 use super::{
     former,
-    klusterlets::{Scene, Seen},
+    klusterlets::Seen,
     look, names,
-    settings::{Place, Settings},
+    scene::Scene,
+    settings::{AgentSettings, Place},
     tokens::{self, Fate, Issued},
     wanted::{self, reason},
 };
@@ -31,7 +32,7 @@ pub struct Prospect {
 }
 
 /// Of a Klusterlet whose managed cluster cannot be written to: the namespace is made for the Secret that leads there.
-pub fn prepare(klusterlet: &Klusterlet, settings: &Settings, current: &Current) -> Plan {
+pub fn prepare(klusterlet: &Klusterlet, settings: &AgentSettings, current: &Current) -> Plan {
     let mut plan = Plan::new();
     finalizers(&mut plan, klusterlet, &[names::FINALIZER]);
     let stage = Stage {

@@ -10,20 +10,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::config::Cluster;
 use ocm_api::{conditions::klusterlet as conditions, operator::Klusterlet};
 use ocm_reconcile::{Clients, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait, rbac::Right};
-use serde_json::Value;
 
-use super::{
-    external::Reached,
-    ground::Operator,
-    install, look, permissions, said,
-    settings::{Place, Settings},
-    tokens::Issued,
-    wanted::HubCredential,
-};
-use crate::{Layout, objects::Current};
+use super::{external::Reached, ground::Operator, install, look, permissions, said, scene::Finding, settings::Place};
+use crate::Layout;
 
 /// The reconciler.
 pub struct Klusterlets {
@@ -39,52 +30,9 @@ pub struct Seen {
     /// The Klusterlet, unless it is gone or is going.
     pub klusterlet: Option<Arc<Klusterlet>>,
     /// What was found.
-    pub found: Found,
+    pub found: Finding,
     /// The way to the managed cluster, where it is another one.
     pub reached: Option<Reached>,
-}
-
-/// What was found.
-pub enum Found {
-    /// There is nothing to do.
-    Nothing,
-    /// The Klusterlet asks for what cannot be done.
-    Refused(Vec<String>),
-    /// What is in place could not be read.
-    Unreadable(String),
-    /// The managed cluster is another one and cannot be written to.
-    NotReady {
-        /// What the Klusterlet asks for.
-        settings: Box<Settings>,
-        /// What is in place here.
-        current: Current,
-        /// Why it cannot.
-        why: String,
-        /// Whether a watch tells when that changes.
-        is_watched: bool,
-    },
-    /// Everything is known.
-    Scene(Box<Scene>),
-}
-
-/// Everything that decides what to write.
-pub struct Scene {
-    /// What the Klusterlet asks for.
-    pub settings: Settings,
-    /// What is in place.
-    pub current: Current,
-    /// The pull secret to copy.
-    pub pull_secret: Option<Value>,
-    /// Of the agent's credential.
-    pub hub: HubCredential,
-    /// Namespaces that the agent was in before.
-    pub former_namespaces: Vec<String>,
-    /// Whether agents of an earlier release of ours are in other namespaces.
-    pub has_other_former_agents: bool,
-    /// How the managed cluster is reached, where it is another one.
-    pub external: Option<External>,
-    /// Tokens that were given in this run.
-    pub issued: Vec<Issued>,
 }
 
 impl Klusterlets {
@@ -92,14 +40,6 @@ impl Klusterlets {
     pub fn new(operator: Arc<Operator>) -> Self {
         Self { operator }
     }
-}
-
-/// How another managed cluster is reached.
-pub struct External {
-    /// As the kubeconfig says.
-    pub cluster: Cluster,
-    /// Since when that is here.
-    pub since: Option<Timestamp>,
 }
 
 #[async_trait]
@@ -133,7 +73,7 @@ impl Reconciler for Klusterlets {
 
     fn clients(&self, seen: &Seen) -> Option<Clients> {
         let apis = match &seen.found {
-            Found::Scene(scene) => self.operator.apis(scene.settings.place, seen.reached.as_ref()),
+            Finding::Scene(scene) => self.operator.apis(scene.settings.place, seen.reached.as_ref()),
             _ => self.operator.apis(Place::Hosting, None),
         };
         Some(apis.clients())
@@ -141,8 +81,8 @@ impl Reconciler for Klusterlets {
 
     fn plan(seen: &Seen) -> Plan {
         match (&seen.klusterlet, &seen.found) {
-            (Some(klusterlet), Found::Scene(scene)) => install::plan(klusterlet, scene, seen),
-            (Some(klusterlet), Found::NotReady { settings, current, .. }) => {
+            (Some(klusterlet), Finding::Scene(scene)) => install::plan(klusterlet, scene, seen),
+            (Some(klusterlet), Finding::NotReady { settings, current, .. }) => {
                 install::prepare(klusterlet, settings, current)
             }
             _ => Plan::new(),
@@ -151,7 +91,7 @@ impl Reconciler for Klusterlets {
 
     /// Tokens of another managed cluster were given: they go into Secrets, and Deployments get these.
     fn goes_on(seen: &Seen, outcome: &Outcome) -> bool {
-        let first = matches!(&seen.found, Found::Scene(scene) if scene.issued.is_empty());
+        let first = matches!(&seen.found, Finding::Scene(scene) if scene.issued.is_empty());
         first && outcome.succeeded() && !install::issued(outcome).is_empty()
     }
 
@@ -162,8 +102,8 @@ impl Reconciler for Klusterlets {
     /// What could not be read is looked at again, too, and is told first.
     fn failure(seen: &Seen, outcome: &Outcome) -> Option<String> {
         match &seen.found {
-            Found::Unreadable(why)
-            | Found::NotReady {
+            Finding::Unreadable(why)
+            | Finding::NotReady {
                 why, is_watched: false, ..
             } => Some(why.clone()),
             _ => (!outcome.succeeded()).then(|| outcome.error_text()),

@@ -17,9 +17,10 @@ use super::{
     external::{self, Reached},
     former,
     ground::Operator,
-    klusterlets::{External, Found, Scene, Seen},
+    klusterlets::Seen,
     names,
-    settings::{self, Ground, NetworkPolicies, Place, Settings, TlsProfile},
+    scene::{ExternalCluster, Finding, Scene},
+    settings::{self, AgentSettings, Ground, NetworkPolicies, Place, TlsProfile},
     tokens::Issued,
     wanted::{self, HubCredential},
 };
@@ -36,7 +37,7 @@ pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Se
     }
     let klusterlet = klusterlet.filter(|it| it.metadata.deletion_timestamp.is_none());
     let (found, reached) = match &klusterlet {
-        None => (Found::Nothing, None),
+        None => (Finding::Nothing, None),
         Some(klusterlet) => find(operator, klusterlet, issued).await,
     };
     Seen {
@@ -48,15 +49,15 @@ pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Se
     }
 }
 
-async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> (Found, Option<Reached>) {
+async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> (Finding, Option<Reached>) {
     let refusals = settings::refusals(klusterlet);
     if !refusals.is_empty() {
-        return (Found::Refused(refusals), None);
+        return (Finding::Refused(refusals), None);
     }
     let mut settings = settings::settings(klusterlet, &ground(operator, klusterlet).await);
     let missing = settings.missing_images();
     if !missing.is_empty() {
-        return (Found::Refused(missing), None);
+        return (Finding::Refused(missing), None);
     }
     let managed = match settings.place {
         Place::Managed => None,
@@ -81,7 +82,7 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
     }
     let former_namespaces = former_namespaces(operator, &settings);
     let found = match current(operator, &settings, &former_namespaces, reached.as_ref()).await {
-        Ok((current, has_other_former_agents)) => Found::Scene(Box::new(Scene {
+        Ok((current, has_other_former_agents)) => Finding::Scene(Box::new(Scene {
             current,
             pull_secret: pull_secret(operator),
             hub: HubCredential::of(credential.as_deref()),
@@ -93,7 +94,7 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
         })),
         Err(error) => match unreachable(&error, reached.as_ref()) {
             Some(why) => not_ready(operator, settings, why, false).await,
-            None => Found::Unreadable(told(&error)),
+            None => Finding::Unreadable(told(&error)),
         },
     };
     (found, reached)
@@ -141,7 +142,7 @@ fn port(secret: &Arc<Secret>) -> Option<u16> {
     server.port_u16()
 }
 
-async fn managed(operator: &Operator, settings: &Settings) -> Result<(External, Reached), String> {
+async fn managed(operator: &Operator, settings: &AgentSettings) -> Result<(ExternalCluster, Reached), String> {
     let named = format!("Secret {}/{}", settings.agent_namespace, names::EXTERNAL);
     let Some(secret) = operator.external.get(&settings.agent_namespace, names::EXTERNAL) else {
         return Err(format!(
@@ -151,28 +152,28 @@ async fn managed(operator: &Operator, settings: &Settings) -> Result<(External, 
     let since = secret.metadata.creation_timestamp.as_ref().map(|it| it.0);
     let reached = operator.reach(&settings.name, secret).await;
     let reached = reached.map_err(|problem| format!("{named} cannot be used: {problem}"))?;
-    let external = External {
+    let external = ExternalCluster {
         cluster: reached.cluster.clone(),
         since,
     };
     Ok((external, reached))
 }
 
-async fn not_ready(operator: &Operator, settings: Settings, why: String, is_watched: bool) -> Found {
+async fn not_ready(operator: &Operator, settings: AgentSettings, why: String, is_watched: bool) -> Finding {
     let targets = wanted::hosting_namespace(&settings).map(|it| it.target);
     match objects::look(&operator.apis(Place::Hosting, None), targets).await {
-        Ok(current) => Found::NotReady {
+        Ok(current) => Finding::NotReady {
             settings: Box::new(settings),
             current,
             why,
             is_watched,
         },
-        Err(error) => Found::Unreadable(told(&error)),
+        Err(error) => Finding::Unreadable(told(&error)),
     }
 }
 
 /// The namespaces of the agent before it was told another. They are of this Klusterlet by their label.
-fn former_namespaces(operator: &Operator, settings: &Settings) -> Vec<String> {
+fn former_namespaces(operator: &Operator, settings: &AgentSettings) -> Vec<String> {
     if settings.place == Place::Hosting {
         return Vec::new();
     }
@@ -185,7 +186,7 @@ fn former_namespaces(operator: &Operator, settings: &Settings) -> Vec<String> {
 
 async fn current(
     operator: &Operator,
-    settings: &Settings,
+    settings: &AgentSettings,
     former_namespaces: &[String],
     reached: Option<&Reached>,
 ) -> Result<(Current, bool), LookError> {
@@ -230,7 +231,7 @@ fn told(error: &LookError) -> String {
 }
 
 /// The namespace that nothing can be made in, because it is being deleted.
-pub fn leaving_namespace(settings: &Settings, current: &Current) -> Option<Target> {
+pub fn leaving_namespace(settings: &AgentSettings, current: &Current) -> Option<Target> {
     let namespaces = wanted::managed_namespaces(settings).into_iter();
     let mut all = namespaces
         .chain(wanted::hosting_namespace(settings))

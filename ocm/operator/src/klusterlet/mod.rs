@@ -11,6 +11,7 @@
 pub mod access;
 pub mod addon_pull_secret;
 pub mod addon_tls_profile;
+mod asking;
 pub mod availability;
 pub mod cleanup;
 pub mod deployment;
@@ -25,9 +26,12 @@ pub mod names;
 mod network;
 mod pace;
 mod permissions;
+mod pods;
 mod rbac;
+pub mod remains;
 mod removal;
 mod said;
+pub mod scene;
 pub mod settings;
 mod tokens;
 mod wanted;
@@ -87,7 +91,7 @@ pub fn controllers(client: Client, caches: &Caches, options: Options) -> Vec<Con
         Controller::new(klusterlets::Klusterlets::new(operator.clone())),
         Controller::new(cleanup::Cleanup::new(operator.clone())),
         Controller::new(hub_access::HubAccess::new(operator.clone())),
-        Controller::new(availability::Availability::new(operator.clone())),
+        Controller::new(availability::AgentAvailability::new(operator.clone())),
         Controller::new(addon_pull_secret::AddonPullSecret::new(
             operator.clone(),
             wanting.clone(),

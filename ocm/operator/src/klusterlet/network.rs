@@ -5,7 +5,7 @@
 use ocm_reconcile::{Site, Target};
 use serde_json::{Value, json};
 
-use super::settings::{NetworkPolicies, Settings};
+use super::settings::{AgentSettings, NetworkPolicies};
 use crate::objects::{self, Object};
 
 const NAMES: [&str; 4] = [
@@ -16,7 +16,7 @@ const NAMES: [&str; 4] = [
 ];
 
 /// Their targets, where there may be some.
-pub fn targets(settings: &Settings) -> Vec<Target> {
+pub fn targets(settings: &AgentSettings) -> Vec<Target> {
     if settings.network_policies == NetworkPolicies::None {
         return Vec::new();
     }
@@ -25,7 +25,7 @@ pub fn targets(settings: &Settings) -> Vec<Target> {
 }
 
 /// The policies.
-pub fn policies(settings: &Settings) -> Vec<Object> {
+pub fn policies(settings: &AgentSettings) -> Vec<Object> {
     let [deny, api, klusterlet, agent] = NAMES;
     let of_app = |app: &str| json!({"matchLabels": {"app": app}});
     let same_namespace = json!([{"from": [{"podSelector": {}}]}]);

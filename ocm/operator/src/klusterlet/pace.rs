@@ -1,6 +1,6 @@
 //! How often a hub is asked: many clusters that ask at the same time could burden it.
-//! Upstream: the client of the controller that checks access has QPS 2 and burst 5. We let a whole check through at once,
-//! and sustain no more than upstream does.
+//! Upstream: the client of the controller that checks access has QPS 2 and burst 5. We let a whole check through at
+//! once, and sustain no more than upstream does.
 
 use std::time::Duration;
 

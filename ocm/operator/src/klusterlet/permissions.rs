@@ -1,6 +1,6 @@
-//! What the operator of agents has to be allowed on the cluster that it runs on. The ClusterRole of its chart is made of
-//! [`RIGHTS`]. Upstream's role suffices as well: what may not be patched is put whole. On another managed cluster it may
-//! what the kubeconfig there lets it.
+//! What the operator of agents has to be allowed on the cluster that it runs on. The ClusterRole of its chart is made
+//! of [`RIGHTS`]. Upstream's role suffices as well: what may not be patched is put whole. On another managed cluster it
+//! may what the kubeconfig there lets it.
 
 use ocm_reconcile::rbac::Right;
 
@@ -164,7 +164,7 @@ pub const RIGHTS: &[Right] = &[
     Right::new(
         "coordination.k8s.io",
         "leases",
-        "create get list patch update watch",
+        "create get list update watch",
         "Leader election.",
     ),
 ];

@@ -1,5 +1,5 @@
-//! An agent through its life, as plans on a world of objects in memory: each is carried out, and the next one is made of
-//! what is there then.
+//! An agent through its life, as plans on a world of objects in memory: each is carried out, and the next one is made
+//! of what is there then.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,11 +11,13 @@ use ocm_reconcile::{Plan, Site, Step, difference};
 use serde_json::{Value, json};
 
 use super::{
-    cleanup::{Leaving, Managed, ManagedSeen},
     former, install,
-    klusterlets::{External, Found, Scene, Seen},
-    names, removal,
-    settings::{self, Ground, NetworkPolicies, Settings},
+    klusterlets::Seen,
+    names,
+    remains::{Leaving, Managed, ManagedSeen},
+    removal,
+    scene::{ExternalCluster, Finding, Scene},
+    settings::{self, AgentSettings, Ground, NetworkPolicies},
     tokens::{self, Fate, Issued},
     wanted::{self, HubCredential},
 };
@@ -40,7 +42,7 @@ fn klusterlet(spec: &Value) -> Klusterlet {
     serde_json::from_value(json!({"metadata": metadata, "spec": whole})).unwrap()
 }
 
-fn settings_of(spec: &Value, layout: Layout) -> Settings {
+fn settings_of(spec: &Value, layout: Layout) -> AgentSettings {
     let ground = Ground {
         layout,
         operator_namespace: "open-cluster-management".to_owned(),
@@ -117,7 +119,7 @@ impl World {
             now: now(),
             layout,
             klusterlet: None,
-            found: Found::Nothing,
+            found: Finding::Nothing,
             reached: None,
         };
         install::plan(&klusterlet, &scene, &seen)
@@ -236,7 +238,7 @@ fn a_compact_agent_is_one_deployment_in_every_mode() {
 }
 
 #[test]
-fn another_mode_keeps_the_former_pods_until_the_new_are_ready() {
+fn another_mode_keeps_former_pods_until_new_are_ready() {
     let (two, one) = (json!({}), json!({"deployOption": {"mode": "Singleton"}}));
     for (from, to, expected) in [
         (&two, &one, vec!["k-agent"]),
@@ -358,7 +360,7 @@ fn nothing_is_made_in_a_namespace_that_is_being_deleted() {
 }
 
 #[test]
-fn two_agents_do_not_fight_over_the_namespace_of_add_ons() {
+fn two_agents_do_not_fight_over_a_shared_namespace() {
     let mut world = World::default();
     let of_other = json!({"metadata": {"labels": {names::CREATED_BY: "other"}}});
     world.put("Namespace", None, "open-cluster-management-agent-addon", of_other);
@@ -393,7 +395,7 @@ fn network_policies_come_and_go_with_their_gate() {
 }
 
 #[test]
-fn an_agent_without_a_name_starts_its_work_when_it_has_one() {
+fn an_unnamed_agent_starts_its_work_when_named() {
     let unnamed = json!({"clusterName": null});
     let (klusterlet, settings) = (klusterlet(&unnamed), settings_of(&unnamed, Layout::Upstream));
     let deployments = |name: Option<&str>| {
@@ -561,7 +563,7 @@ fn what_was_made_goes_in_order_and_the_finalizer_last() {
 }
 
 #[test]
-fn the_namespace_of_add_ons_stays_while_another_agent_is_there() {
+fn the_add_on_namespace_stays_while_another_agent_exists() {
     let mut world = World::default();
     world.settle(&json!({}), Layout::Upstream);
     world.objects.retain(|name, _| !name.starts_with("Deployment"));
@@ -576,7 +578,7 @@ fn the_namespace_of_add_ons_stays_while_another_agent_is_there() {
 }
 
 #[test]
-fn a_cluster_that_is_gone_is_given_up_after_five_minutes() {
+fn an_unreachable_cluster_is_given_up_after_five_minutes() {
     let world = World::default();
     let unreachable = || Managed::Unreachable("nobody answers".to_owned());
     let first = format!("{:#}", removal::plan(&leaving(&world, unreachable(), None), now()));
@@ -615,7 +617,7 @@ fn a_credential_is_read_of_its_secret() {
 fn a_hosted_agent_waits_for_the_tokens_that_it_needs() {
     let spec = json!({"deployOption": {"mode": "Hosted"}});
     let mut scene = World::default().scene(&spec, Layout::Upstream);
-    scene.external = Some(External {
+    scene.external = Some(ExternalCluster {
         cluster: managed_cluster(),
         since: None,
     });
@@ -623,7 +625,7 @@ fn a_hosted_agent_waits_for_the_tokens_that_it_needs() {
         now: now(),
         layout: Layout::Upstream,
         klusterlet: None,
-        found: Found::Nothing,
+        found: Finding::Nothing,
         reached: None,
     };
     let plan = install::plan(&klusterlet(&spec), &scene, &seen).to_string();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     names,
-    settings::{Place, Settings, Shape},
+    settings::{AgentSettings, Place, Shape},
 };
 use crate::objects::Object;
 
@@ -192,7 +192,7 @@ fn rules(rights: &[&[Right]]) -> Value {
 }
 
 /// Who a binding of registration is for. While Deployments of the other shape still run, theirs keep their rights.
-fn subjects(settings: &Settings, namespace: &str, is_moving: bool) -> Value {
+fn subjects(settings: &AgentSettings, namespace: &str, is_moving: bool) -> Value {
     let mut names = vec![settings.registration_account()];
     if is_moving {
         names.extend(match settings.shape {
@@ -204,12 +204,12 @@ fn subjects(settings: &Settings, namespace: &str, is_moving: bool) -> Value {
     names.into_iter().map(subject).collect()
 }
 
-fn work_subject(settings: &Settings, namespace: &str) -> Value {
+fn work_subject(settings: &AgentSettings, namespace: &str) -> Value {
     json!([{"kind": "ServiceAccount", "name": settings.work_account(), "namespace": namespace}])
 }
 
 /// What is on the managed cluster, in upstream's order.
-pub fn managed(settings: &Settings, is_moving: bool) -> Vec<Object> {
+pub fn managed(settings: &AgentSettings, is_moving: bool) -> Vec<Object> {
     let maker = Maker {
         site: Site::Cluster,
         labels: &settings.labels,
@@ -235,9 +235,9 @@ pub fn managed(settings: &Settings, is_moving: bool) -> Vec<Object> {
     ]
 }
 
-/// The role that is made of everybody's additions. Its rules are the API server's to fill in, so nothing is said of them
-/// once it is there.
-pub fn aggregate(settings: &Settings) -> Object {
+/// The role that is made of everybody's additions. Its rules are the API server's to fill in, so nothing is said of
+/// them once it is there.
+pub fn aggregate(settings: &AgentSettings) -> Object {
     let maker = Maker {
         site: Site::Cluster,
         labels: &settings.labels,
@@ -251,7 +251,7 @@ pub fn aggregate(settings: &Settings) -> Object {
 }
 
 /// What is where the pods run, in upstream's order.
-pub fn management(settings: &Settings, is_moving: bool) -> Vec<Object> {
+pub fn management(settings: &AgentSettings, is_moving: bool) -> Vec<Object> {
     let maker = Maker {
         site: Site::Management,
         labels: &settings.labels,
@@ -280,7 +280,7 @@ pub fn management(settings: &Settings, is_moving: bool) -> Vec<Object> {
 const SYSTEM: &str = "kube-system";
 
 /// The account that the other shape's Deployments have and this one's do not.
-pub fn surplus_accounts(settings: &Settings) -> Vec<(Site, String, String)> {
+pub fn surplus_accounts(settings: &AgentSettings) -> Vec<(Site, String, String)> {
     if settings.shape == Shape::Two {
         return Vec::new();
     }

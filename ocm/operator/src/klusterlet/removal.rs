@@ -1,5 +1,5 @@
-//! The plan by which an agent is taken away. It is made anew of what is left, so that an operator that was stopped in any
-//! phase goes on from there.
+//! The plan by which an agent is taken away. It is made anew of what is left, so that an operator that was stopped in
+//! any phase goes on from there.
 
 use std::time::Duration;
 
@@ -15,9 +15,10 @@ use ocm_api::{
 use ocm_reconcile::{Plan, Propagation, Site, Step, Target};
 
 use super::{
-    cleanup::{Leaving, Managed, ManagedSeen},
-    names, network, rbac, said,
-    settings::{Place, Settings, Shape},
+    former, names, network, rbac,
+    remains::{Leaving, Managed, ManagedSeen},
+    said,
+    settings::{AgentSettings, Place, Shape},
     wanted,
 };
 use crate::{
@@ -36,35 +37,44 @@ const PODS_END: SignedDuration = SignedDuration::from_secs(20);
 const REASON: &str = "KlusterletCleanupFailed";
 
 /// Everything that was made for either shape, of a Klusterlet that may have changed since.
-fn both_shapes(settings: &Settings) -> [Settings; 2] {
-    [Shape::Two, Shape::One].map(|shape| Settings {
+fn both_shapes(settings: &AgentSettings) -> [AgentSettings; 2] {
+    [Shape::Two, Shape::One].map(|shape| AgentSettings {
         shape,
         ..settings.clone()
     })
 }
 
-fn deployments(settings: &Settings) -> Vec<Target> {
+fn deployments(settings: &AgentSettings) -> Vec<Target> {
     let names = settings.deployments().into_iter().chain(settings.surplus());
     names.map(|it| wanted::deployment_target(settings, &it)).collect()
 }
 
-fn secrets(settings: &Settings) -> Vec<Target> {
+fn secrets(settings: &AgentSettings) -> Vec<Target> {
     let derived = names::DERIVED.iter().filter(|_| settings.place == Place::Hosting);
     let all = derived.copied().chain([HUB_KUBECONFIG_SECRET]);
     all.map(|it| wanted::derived_target(settings, it)).collect()
 }
 
-fn rbac_here(settings: &Settings) -> Vec<Target> {
+fn rbac_here(settings: &AgentSettings) -> Vec<Target> {
     let mut all: Vec<Target> = Vec::new();
     for settings in both_shapes(settings) {
         let made = rbac::management(&settings, false).into_iter().map(|it| it.target);
         all.extend(made.filter(|it| !all.contains(it)).collect::<Vec<_>>());
     }
     all.extend(network::targets(settings));
+    all.push(former::outliving(settings));
     all
 }
 
-fn rbac_managed(settings: &Settings) -> Vec<Target> {
+/// What goes of the roles and bindings here: of what others may have made too, only what was made for this Klusterlet.
+fn rbac_here_to_remove(settings: &AgentSettings, current: &Current) -> Vec<Target> {
+    let shared = former::outliving(settings);
+    let is_ours = |it: &Target| current.get(it).is_some_and(|it| wanted::is_made_for(settings, it));
+    let all = rbac_here(settings).into_iter();
+    all.filter(|it| *it != shared || is_ours(it)).collect()
+}
+
+fn rbac_managed(settings: &AgentSettings) -> Vec<Target> {
     let mut all = vec![rbac::aggregate(settings).target];
     for settings in both_shapes(settings) {
         let made = rbac::managed(&settings, false).into_iter().map(|it| it.target);
@@ -77,12 +87,12 @@ fn namespace(site: Site, name: &str) -> Target {
     objects::target(site, "Namespace", None, name)
 }
 
-fn hosting_namespace(settings: &Settings) -> Option<Target> {
+fn hosting_namespace(settings: &AgentSettings) -> Option<Target> {
     (settings.place == Place::Hosting).then(|| namespace(Site::Management, &settings.agent_namespace))
 }
 
-fn definitions(settings: &Settings) -> Vec<Target> {
-    let all = Settings {
+fn definitions(settings: &AgentSettings) -> Vec<Target> {
+    let all = AgentSettings {
         has_properties: true,
         ..settings.clone()
     };
@@ -90,7 +100,7 @@ fn definitions(settings: &Settings) -> Vec<Target> {
 }
 
 /// The namespaces on the managed cluster that go: the agent's, and that of add-ons if no other agent is there.
-fn managed_namespaces(settings: &Settings, namespaces: &[(String, String)]) -> Vec<Target> {
+fn managed_namespaces(settings: &AgentSettings, namespaces: &[(String, String)]) -> Vec<Target> {
     let is_own = |(name, whose): &&(String, String)| *name == settings.klusterlet_namespace || *whose == settings.name;
     let mut own: Vec<&str> = namespaces.iter().filter(is_own).map(|it| it.0.as_str()).collect();
     if !own.contains(&settings.klusterlet_namespace.as_str()) {
@@ -105,7 +115,7 @@ fn managed_namespaces(settings: &Settings, namespaces: &[(String, String)]) -> V
 }
 
 /// What has to be looked at here.
-pub fn targets_here(settings: &Settings) -> Vec<Target> {
+pub fn targets_here(settings: &AgentSettings) -> Vec<Target> {
     let mut all = deployments(settings);
     all.extend(secrets(settings));
     all.extend(rbac_here(settings));
@@ -114,7 +124,7 @@ pub fn targets_here(settings: &Settings) -> Vec<Target> {
 }
 
 /// What has to be looked at on the managed cluster.
-pub fn targets_managed(settings: &Settings, namespaces: &[(String, String)]) -> Vec<Target> {
+pub fn targets_managed(settings: &AgentSettings, namespaces: &[(String, String)]) -> Vec<Target> {
     let mut all = definitions(settings);
     all.extend(rbac_managed(settings));
     all.extend(managed_namespaces(settings, namespaces));
@@ -219,7 +229,7 @@ pub fn plan(leaving: &Leaving, now: Timestamp) -> Plan {
     }
     for targets in [
         secrets(settings),
-        rbac_here(settings),
+        rbac_here_to_remove(settings, current),
         hosting_namespace(settings).into_iter().collect(),
     ] {
         plan.stage();
@@ -236,7 +246,7 @@ pub fn plan(leaving: &Leaving, now: Timestamp) -> Plan {
 }
 
 /// Deletes the Deployments, their pods first. After how long to look again, while pods may still be ending.
-fn stop_pods(plan: &mut Plan, settings: &Settings, current: &Current, now: Timestamp) -> Option<Duration> {
+fn stop_pods(plan: &mut Plan, settings: &AgentSettings, current: &Current, now: Timestamp) -> Option<Duration> {
     let mut again = None;
     for target in deployments(settings) {
         let Some(found) = current.get(&target) else { continue };
@@ -275,7 +285,7 @@ fn note_eviction(plan: &mut Plan, klusterlet: &Klusterlet, since: Option<Timesta
 
 /// What goes on the managed cluster. What works have applied stays, and so do the records of it, which nobody keeps any
 /// longer.
-fn leave_managed(plan: &mut Plan, settings: &Settings, managed: &ManagedSeen) {
+fn leave_managed(plan: &mut Plan, settings: &AgentSettings, managed: &ManagedSeen) {
     plan.stage();
     for work in &managed.works {
         plan.remove_finalizer(Site::Cluster, work, finalizers::APPLIED_MANIFEST_WORK);

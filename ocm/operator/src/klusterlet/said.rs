@@ -12,7 +12,8 @@ use serde_json::json;
 
 use super::{
     install::Prospect,
-    klusterlets::{Found, Seen},
+    klusterlets::Seen,
+    scene::Finding,
     settings,
     wanted::{self, reason},
 };
@@ -67,7 +68,7 @@ fn fill(status: &mut KlusterletStatus, klusterlet: &Klusterlet, seen: &Seen, out
         None => condition::remove(&mut status.conditions, conditions::READY_TO_APPLY),
     };
     status.observed_generation = klusterlet.metadata.generation.unwrap_or_default();
-    if let (Found::Scene(scene), true) = (&seen.found, is_applied) {
+    if let (Finding::Scene(scene), true) = (&seen.found, is_applied) {
         let deployments = outcome.worked_out::<Prospect>().map(|it| it.deployments.as_slice());
         status.generations = objects::generations(deployments.unwrap_or_default(), &scene.current, outcome);
         status.related_resources = wanted::related(&scene.settings, seen.layout);
@@ -78,10 +79,10 @@ fn fill(status: &mut KlusterletStatus, klusterlet: &Klusterlet, seen: &Seen, out
 fn applied(seen: &Seen, outcome: &Outcome) -> ConditionUpdate {
     let failed = |reason: &str, message: String| wanted(conditions::APPLIED, false, reason, message);
     match &seen.found {
-        Found::Refused(why) => return failed(reason::FAILED, why.join("; ")),
-        Found::Unreadable(why) => return failed(reason::FAILED, why.clone()),
-        Found::NotReady { why, .. } => return failed(reason::FAILED, why.clone()),
-        Found::Nothing | Found::Scene(_) => {}
+        Finding::Refused(why) => return failed(reason::FAILED, why.join("; ")),
+        Finding::Unreadable(why) => return failed(reason::FAILED, why.clone()),
+        Finding::NotReady { why, .. } => return failed(reason::FAILED, why.clone()),
+        Finding::Nothing | Finding::Scene(_) => {}
     }
     if let Some((reason, what)) = objects::failure(outcome) {
         return failed(&reason, what);
@@ -102,13 +103,13 @@ fn ready(seen: &Seen) -> Option<ConditionUpdate> {
     const PREPARED: &str = "KlusterletPrepared";
     const FAILED: &str = "KlusterletPrepareFailed";
     match &seen.found {
-        Found::NotReady { why, .. } => Some(wanted(
+        Finding::NotReady { why, .. } => Some(wanted(
             conditions::READY_TO_APPLY,
             false,
             FAILED,
             format!("Failed to build managed cluster clients: {why}"),
         )),
-        Found::Scene(scene) => {
+        Finding::Scene(scene) => {
             let message = match scene.external.as_ref()?.since {
                 Some(since) => format!(
                     "Klusterlet is ready to apply, the external managed kubeconfig secret was created at: {}",

@@ -40,7 +40,7 @@ pub enum Shape {
 
 /// A value of `spec.deployOption.mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mode {
+pub struct InstallMode {
     /// Where the pods run.
     pub place: Place,
     /// How many Deployments upstream makes.
@@ -89,7 +89,7 @@ pub struct TlsProfile {
 
 /// What a Klusterlet asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AgentSettings {
     /// The Klusterlet's name.
     pub name: String,
     /// Its uid, by which its agent knows what it has applied.
@@ -167,7 +167,7 @@ pub struct Hubs {
 }
 
 /// The mode's meaning; nothing if there is no such mode.
-pub fn mode(klusterlet: &Klusterlet) -> Option<Mode> {
+pub fn mode(klusterlet: &Klusterlet) -> Option<InstallMode> {
     let (place, shape) = match klusterlet.spec.deploy_option.mode.as_str() {
         "" | "Default" => (Place::Managed, Shape::Two),
         "Singleton" => (Place::Managed, Shape::One),
@@ -175,7 +175,7 @@ pub fn mode(klusterlet: &Klusterlet) -> Option<Mode> {
         "SingletonHosted" => (Place::Hosting, Shape::One),
         _ => return None,
     };
-    Some(Mode { place, shape })
+    Some(InstallMode { place, shape })
 }
 
 /// Whether the managed cluster is another one than the operator's.
@@ -302,9 +302,9 @@ fn network_policies(klusterlet: &Klusterlet) -> NetworkPolicies {
 }
 
 /// What a Klusterlet asks for, of which nothing is [refused](refusals).
-pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> Settings {
+pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> AgentSettings {
     let spec = &klusterlet.spec;
-    let mode = mode(klusterlet).unwrap_or(Mode {
+    let mode = mode(klusterlet).unwrap_or(InstallMode {
         place: Place::Managed,
         shape: Shape::Two,
     });
@@ -312,7 +312,7 @@ pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> Settings {
         Layout::Upstream => mode.shape,
         Layout::Compact => Shape::One,
     };
-    Settings {
+    AgentSettings {
         name: klusterlet.name_any(),
         agent_id: klusterlet.uid().unwrap_or_default(),
         place: mode.place,
@@ -355,8 +355,8 @@ pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> Settings {
     }
 }
 
-/// The image of an agent that is one Deployment. A Klusterlet of mode Default may name those of the two alone: where they
-/// are one and the same image, it has both programs.
+/// The image of an agent that is one Deployment. A Klusterlet of mode Default may name those of the two alone: where
+/// they are one and the same image, it has both programs.
 fn image(klusterlet: &Klusterlet, shape: Shape) -> String {
     let spec = &klusterlet.spec;
     let same = spec.registration_image_pull_spec == spec.work_image_pull_spec;
@@ -380,7 +380,7 @@ fn joined(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-impl Settings {
+impl AgentSettings {
     /// The images that nobody names, a sentence each.
     pub fn missing_images(&self) -> Vec<String> {
         let pods = &self.pods;

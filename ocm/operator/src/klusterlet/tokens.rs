@@ -1,8 +1,7 @@
-//! Kubeconfigs of another managed cluster for the agent's pods: each with a token of one ServiceAccount there, asked for
-//! with the kubeconfig that the operator was given, and renewed in time.
-//! Upstream: ocm `pkg/operator/helpers/sa_syncer.go`. We differ in these: a token that the API server gives for a
-//! shorter time than it was asked for is renewed in proportion; `proxy-url` is kept; the token's file is named beside
-//! the kubeconfig.
+//! Kubeconfigs of another managed cluster for the agent's pods: each with a token of one ServiceAccount there, asked
+//! for with the kubeconfig that the operator was given, and renewed in time. Upstream: ocm
+//! `pkg/operator/helpers/sa_syncer.go`. We differ in these: a token that the API server gives for a shorter time than
+//! it was asked for is renewed in proportion; `proxy-url` is kept; the token's file is named beside the kubeconfig.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use ocm_reconcile::{Plan, Site, StepId, Target};
 use serde_json::{Value, json};
 
 use super::{
-    settings::Settings,
+    settings::AgentSettings,
     wanted::{derived_target, secret},
 };
 use crate::objects::{self, Current, Object};
@@ -42,7 +41,7 @@ pub enum Fate {
 }
 
 /// The ServiceAccount of a kubeconfig, on the managed cluster.
-pub fn account(settings: &Settings, name: &str) -> Target {
+pub fn account(settings: &AgentSettings, name: &str) -> Target {
     objects::target(
         Site::Cluster,
         "ServiceAccount",
@@ -128,7 +127,13 @@ pub fn issued(secret: &str, answer: &Value) -> Option<Issued> {
 }
 
 /// The Secret with a new kubeconfig.
-pub fn renewed(settings: &Settings, issued: &Issued, account: &str, cluster: &Cluster, current: &Current) -> Object {
+pub fn renewed(
+    settings: &AgentSettings,
+    issued: &Issued,
+    account: &str,
+    cluster: &Cluster,
+    current: &Current,
+) -> Object {
     let uid = current
         .get(&self::account(settings, account))
         .map(|it| it["metadata"]["uid"].clone());

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::{
     access,
-    deployment::{Program, deployment},
+    deployment::{AgentProgram, deployment},
     names, network, rbac,
-    settings::{NetworkPolicies, Place, Settings, Shape},
+    settings::{AgentSettings, NetworkPolicies, Place, Shape},
 };
 use crate::{
     Layout, crds,
@@ -62,7 +62,7 @@ impl HubCredential {
 }
 
 /// The definitions on the managed cluster.
-pub fn definitions(settings: &Settings) -> Vec<Object> {
+pub fn definitions(settings: &AgentSettings) -> Vec<Object> {
     let all = ocm_api::crds::managed_cluster().into_iter();
     let wanted = all.filter(|it| settings.has_properties || it["metadata"]["name"] != CLUSTER_PROPERTIES);
     wanted
@@ -86,7 +86,7 @@ fn namespace(site: Site, name: &str, labels: &Value) -> Object {
 }
 
 /// The namespaces on the managed cluster.
-pub fn managed_namespaces(settings: &Settings) -> Vec<Object> {
+pub fn managed_namespaces(settings: &AgentSettings) -> Vec<Object> {
     let mut own = settings.labels.clone();
     own[names::NAMESPACE_LABEL] = settings.name.as_str().into();
     let mut all = Vec::new();
@@ -98,12 +98,12 @@ pub fn managed_namespaces(settings: &Settings) -> Vec<Object> {
 }
 
 /// The namespace of the pods, where it is on another cluster.
-pub fn hosting_namespace(settings: &Settings) -> Option<Object> {
+pub fn hosting_namespace(settings: &AgentSettings) -> Option<Object> {
     (settings.place == Place::Hosting).then(|| namespace(Site::Management, &settings.agent_namespace, &settings.labels))
 }
 
 /// Where copies of the pull secret go.
-fn pull_secret_targets(settings: &Settings) -> Vec<Target> {
+fn pull_secret_targets(settings: &AgentSettings) -> Vec<Target> {
     let target = |site, namespace: &str| objects::target(site, "Secret", Some(namespace), PULL_SECRET);
     let mut all = Vec::new();
     if settings.has_addon_namespace {
@@ -129,14 +129,14 @@ pub fn secret(target: &Target, labels: &Value, data: &Value, r#type: &Value) -> 
 }
 
 /// The Secrets that a namespace which is left has, and the next one needs.
-pub fn taken_along(settings: &Settings, from: &str) -> Vec<(Target, Target)> {
+pub fn taken_along(settings: &AgentSettings, from: &str) -> Vec<(Target, Target)> {
     let target = |namespace: &str, name: &str| objects::target(Site::Management, "Secret", Some(namespace), name);
     let pair = |name| (target(from, name), target(&settings.agent_namespace, name));
     [BOOTSTRAP_KUBECONFIG_SECRET, HUB_KUBECONFIG_SECRET].map(pair).to_vec()
 }
 
 /// Everything that has to be looked at before it can be decided what to write.
-pub fn targets(settings: &Settings, former_namespaces: &[String]) -> Vec<Target> {
+pub fn targets(settings: &AgentSettings, former_namespaces: &[String]) -> Vec<Target> {
     let mut all: Vec<Target> = Vec::new();
     all.extend(definitions(settings).into_iter().map(|it| it.target));
     all.extend(managed_namespaces(settings).into_iter().map(|it| it.target));
@@ -164,23 +164,23 @@ pub fn targets(settings: &Settings, former_namespaces: &[String]) -> Vec<Target>
 }
 
 /// A Deployment of the agent.
-pub fn deployment_target(settings: &Settings, name: &str) -> Target {
+pub fn deployment_target(settings: &AgentSettings, name: &str) -> Target {
     objects::target(Site::Management, "Deployment", Some(&settings.agent_namespace), name)
 }
 
 /// A Secret with a kubeconfig of the managed cluster, for the pods.
-pub fn derived_target(settings: &Settings, name: &str) -> Target {
+pub fn derived_target(settings: &AgentSettings, name: &str) -> Target {
     objects::target(Site::Management, "Secret", Some(&settings.agent_namespace), name)
 }
 
-fn surplus_accounts(settings: &Settings) -> Vec<Target> {
+fn surplus_accounts(settings: &AgentSettings) -> Vec<Target> {
     let all = rbac::surplus_accounts(settings).into_iter();
     all.map(|(site, namespace, name)| objects::target(site, "ServiceAccount", Some(&namespace), &name))
         .collect()
 }
 
 /// Whether Deployments of the other shape are there.
-pub fn is_moving(settings: &Settings, current: &Current) -> bool {
+pub fn is_moving(settings: &AgentSettings, current: &Current) -> bool {
     let mut surplus = settings.surplus().into_iter();
     surplus.any(|it| current.get(&deployment_target(settings, &it)).is_some())
 }
@@ -196,7 +196,7 @@ pub fn is_ready(deployment: &Value) -> bool {
 }
 
 /// Whether the Deployments are there, as they are to be, and their pods are ready: what runs in their place may go.
-pub fn is_in_place(settings: &Settings, deployments: &[Object], current: &Current) -> bool {
+pub fn is_in_place(settings: &AgentSettings, deployments: &[Object], current: &Current) -> bool {
     deployments.len() == settings.deployments().len()
         && deployments.iter().all(|it| {
             let found = current.get(&it.target);
@@ -205,16 +205,21 @@ pub fn is_in_place(settings: &Settings, deployments: &[Object], current: &Curren
 }
 
 /// The agent's Deployments, as far as they can be said: the work agent needs to be told the cluster's name.
-pub fn deployments(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCredential) -> Vec<Object> {
+pub fn deployments(settings: &AgentSettings, klusterlet: &Klusterlet, hub: &HubCredential) -> Vec<Object> {
     let said = settings.pods.cluster_name.as_str();
     if settings.shape == Shape::One {
-        return vec![deployment(settings, Program::Agent, settings.replicas, said)];
+        return vec![deployment(settings, AgentProgram::Agent, settings.replicas, said)];
     }
-    let mut all = vec![deployment(settings, Program::Registration, settings.replicas, said)];
+    let mut all = vec![deployment(
+        settings,
+        AgentProgram::Registration,
+        settings.replicas,
+        said,
+    )];
     if let Some(cluster) = Some(said).filter(|it| !it.is_empty()).or(hub.cluster_name.as_deref()) {
         all.push(deployment(
             settings,
-            Program::Work,
+            AgentProgram::Work,
             work_replicas(settings, klusterlet, hub),
             cluster,
         ));
@@ -222,9 +227,9 @@ pub fn deployments(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCreden
     all
 }
 
-/// A work agent can do nothing before there is a credential; afterwards it runs even if the hub refuses it, so that what
-/// works have applied is removed when the cluster leaves.
-fn work_replicas(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCredential) -> i32 {
+/// A work agent can do nothing before there is a credential; afterwards it runs even if the hub refuses it, so that
+/// what works have applied is removed when the cluster leaves.
+fn work_replicas(settings: &AgentSettings, klusterlet: &Klusterlet, hub: &HubCredential) -> i32 {
     let conditions = klusterlet.status.iter().flat_map(|it| &it.conditions);
     let degraded = conditions
         .into_iter()
@@ -242,7 +247,7 @@ fn work_replicas(settings: &Settings, klusterlet: &Klusterlet, hub: &HubCredenti
 }
 
 /// What is to be in place beside the definitions and Deployments, a stage after the other.
-pub fn stages(settings: &Settings, pull_secret: Option<&Value>, current: &Current) -> Vec<Stage> {
+pub fn stages(settings: &AgentSettings, pull_secret: Option<&Value>, current: &Current) -> Vec<Stage> {
     let is_moving = is_moving(settings, current);
     let mut managed_namespaces_stage = Stage::new(reason::FAILED);
     managed_namespaces_stage.keep = managed_namespaces(settings);
@@ -281,8 +286,8 @@ pub fn stages(settings: &Settings, pull_secret: Option<&Value>, current: &Curren
     all
 }
 
-/// What other controllers fill in is said once: the rules of an aggregated role, and the pull secrets of an account. What
-/// several Klusterlets share is of the first of them.
+/// What other controllers fill in is said once: the rules of an aggregated role, and the pull secrets of an account.
+/// What several Klusterlets share is of the first of them.
 fn leave_to_others(object: &mut Object, current: &Current) {
     let Some(found) = current.get(&object.target) else {
         return;
@@ -305,19 +310,19 @@ fn leave_to_others(object: &mut Object, current: &Current) {
 }
 
 /// Whether an object was made for this Klusterlet.
-pub fn is_made_for(settings: &Settings, found: &Value) -> bool {
+pub fn is_made_for(settings: &AgentSettings, found: &Value) -> bool {
     found["metadata"]["labels"][names::CREATED_BY] == settings.name.as_str()
 }
 
 /// What goes when the Deployments are in place: those of the other shape, and who they were.
-pub fn surplus(settings: &Settings) -> Vec<Target> {
+pub fn surplus(settings: &AgentSettings) -> Vec<Target> {
     let deployments = settings.surplus();
     let deployments = deployments.iter().map(|it| deployment_target(settings, it));
     deployments.chain(surplus_accounts(settings)).collect()
 }
 
 /// `status.relatedResources`.
-pub fn related(settings: &Settings, layout: Layout) -> Vec<RelatedResourceMeta> {
+pub fn related(settings: &AgentSettings, layout: Layout) -> Vec<RelatedResourceMeta> {
     let mut targets: Vec<Target> = definitions(settings).into_iter().map(|it| it.target).collect();
     targets.extend(rbac::managed(settings, false).into_iter().map(|it| it.target));
     targets.extend(rbac::management(settings, false).into_iter().map(|it| it.target));

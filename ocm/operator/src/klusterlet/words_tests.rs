@@ -6,10 +6,10 @@ use ocm_reconcile::difference;
 use serde_json::{Value, json};
 
 use super::{
-    access::{self, Answer, Bootstrap, Hub},
-    deployment::{Program, deployment},
+    access::{self, Answer, BootstrapFinding, CredentialFinding},
+    deployment::{AgentProgram, deployment},
     external, rbac,
-    settings::{self, Ground, Place, Settings, Shape, TlsProfile},
+    settings::{self, AgentSettings, Ground, Place, Shape, TlsProfile},
 };
 use crate::Layout;
 
@@ -35,11 +35,11 @@ fn ground(layout: Layout) -> Ground {
     }
 }
 
-fn settings_of(spec: &Value) -> Settings {
+fn settings_of(spec: &Value) -> AgentSettings {
     settings::settings(&klusterlet(spec), &ground(Layout::Upstream))
 }
 
-fn arguments(settings: &Settings, program: Program, replicas: i32) -> Vec<String> {
+fn arguments(settings: &AgentSettings, program: AgentProgram, replicas: i32) -> Vec<String> {
     let made = deployment(settings, program, replicas, &settings.pods.cluster_name);
     let line = &made.manifest["spec"]["template"]["spec"]["containers"][0]["args"];
     serde_json::from_value(line.clone()).unwrap()
@@ -49,7 +49,7 @@ fn arguments(settings: &Settings, program: Program, replicas: i32) -> Vec<String
 fn a_bare_agent_has_upstreams_arguments() {
     let settings = settings_of(&json!({}));
     assert_eq!(
-        arguments(&settings, Program::Registration, 1),
+        arguments(&settings, AgentProgram::Registration, 1),
         [
             "/registration",
             "agent",
@@ -58,7 +58,7 @@ fn a_bare_agent_has_upstreams_arguments() {
         ]
     );
     assert_eq!(
-        arguments(&settings, Program::Work, 3),
+        arguments(&settings, AgentProgram::Work, 3),
         [
             "/work",
             "agent",
@@ -70,7 +70,7 @@ fn a_bare_agent_has_upstreams_arguments() {
         ]
     );
     assert_eq!(
-        arguments(&settings, Program::Agent, 1),
+        arguments(&settings, AgentProgram::Agent, 1),
         [
             "/registration-operator",
             "agent",
@@ -115,7 +115,7 @@ fn all_options_become_arguments_in_upstreams_order() {
         cipher_suites: String::new(),
     });
     assert_eq!(
-        arguments(&settings, Program::Agent, 1)[2..],
+        arguments(&settings, AgentProgram::Agent, 1)[2..],
         [
             "--spoke-cluster-name=cluster1",
             "--bootstrap-kubeconfigs=/spoke/one/kubeconfig",
@@ -155,7 +155,7 @@ fn pods_are_placed_sized_and_named_as_asked() {
         "priorityClassName": "high",
         "resourceRequirement": {"type": "ResourceRequirement", "resourceRequirements": {"limits": {"memory": "64Mi"}}},
     });
-    let made = deployment(&settings_of(&spec), Program::Work, 1, "c").manifest;
+    let made = deployment(&settings_of(&spec), AgentProgram::Work, 1, "c").manifest;
     let pod = &made["spec"]["template"]["spec"];
     assert_eq!(pod["nodeSelector"], json!({"a": "b"}));
     assert_eq!(pod["tolerations"][0]["key"], "t");
@@ -163,7 +163,7 @@ fn pods_are_placed_sized_and_named_as_asked() {
     assert_eq!(pod["priorityClassName"], "high");
     assert_eq!(pod["containers"][0]["resources"], json!({"limits": {"memory": "64Mi"}}));
     let best_effort = settings_of(&json!({"resourceRequirement": {"type": "BestEffort"}}));
-    let made = deployment(&best_effort, Program::Work, 1, "c").manifest;
+    let made = deployment(&best_effort, AgentProgram::Work, 1, "c").manifest;
     assert_eq!(
         made["spec"]["template"]["spec"]["containers"][0]["resources"],
         json!({})
@@ -288,8 +288,8 @@ fn as_much_is_asked_as_upstream_asks() {
     assert!(all.contains(&"patch manifestworks/status of work.open-cluster-management.io in namespace c1".to_owned()));
 }
 
-fn asked(answer: Answer) -> Bootstrap {
-    Bootstrap::Asked {
+fn asked(answer: Answer) -> BootstrapFinding {
+    BootstrapFinding::Asked {
         server: "https://hub".to_owned(),
         answer,
     }
@@ -298,9 +298,9 @@ fn asked(answer: Answer) -> Bootstrap {
 #[test]
 fn a_bad_bootstrap_secret_is_told_with_its_reason() {
     for (found, reason, fix) in [
-        (Bootstrap::Missing, "BootstrapSecretMissing", "create it"),
+        (BootstrapFinding::Missing, "BootstrapSecretMissing", "create it"),
         (
-            Bootstrap::Unusable("no context".to_owned()),
+            BootstrapFinding::Unusable("no context".to_owned()),
             "BootstrapSecretError",
             "no context",
         ),
@@ -325,7 +325,7 @@ fn a_bad_bootstrap_secret_is_told_with_its_reason() {
             "configured correctly",
         ),
     ] {
-        let said = access::condition("ns", Some(&found), &Hub::SecretMissing);
+        let said = access::condition("ns", Some(&found), &CredentialFinding::SecretMissing);
         assert_eq!(said.reason, format!("{reason},HubKubeConfigSecretMissing"));
         assert!(
             said.message.contains("ns/bootstrap-hub-kubeconfig") && said.message.contains(fix),
@@ -337,15 +337,15 @@ fn a_bad_bootstrap_secret_is_told_with_its_reason() {
 
 #[test]
 fn the_credential_is_told_with_its_reason() {
-    let hub = |answer| Hub::Asked {
+    let hub = |answer| CredentialFinding::Asked {
         server: "https://hub".to_owned(),
         answer,
     };
     for (found, status, reason) in [
-        (Hub::SecretMissing, "True", "HubKubeConfigSecretMissing"),
-        (Hub::KubeconfigMissing, "True", "HubKubeConfigMissing"),
-        (Hub::Unusable(String::new()), "True", "HubKubeConfigError"),
-        (Hub::NameMissing, "True", "ClusterNameMissing"),
+        (CredentialFinding::SecretMissing, "True", "HubKubeConfigSecretMissing"),
+        (CredentialFinding::KubeconfigMissing, "True", "HubKubeConfigMissing"),
+        (CredentialFinding::Unusable(String::new()), "True", "HubKubeConfigError"),
+        (CredentialFinding::NameMissing, "True", "ClusterNameMissing"),
         (hub(Answer::Denied(String::new())), "True", "HubKubeConfigUnauthorized"),
         (hub(Answer::Unknown(String::new())), "True", "HubKubeConfigUnauthorized"),
         (hub(Answer::Unreachable(String::new())), "True", "HubKubeConfigError"),

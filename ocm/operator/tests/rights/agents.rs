@@ -1,5 +1,6 @@
 //! What the operator of agents does.
 
+use kube::api::ListParams;
 use operator::{
     Layout, NAMESPACE,
     klusterlet::{self, HUB_ACCESS_CHECK_INTERVAL, Options},
@@ -211,8 +212,47 @@ async fn hosted(ground: &Ground) {
 /// Somebody else changes what the operator has made.
 async fn drift(ground: &Ground) {
     kubeconfig(ground, AGENT, "bootstrap-hub-kubeconfig").await;
-    ask(ground, NAME, spec("Default", AGENT, "Disable")).await;
+    ask(ground, NAME, spec("Default", AGENT, "Enable")).await;
     until(ground, NAME, "Applied").await;
+    let (rbac, own) = (
+        "rbac.authorization.k8s.io/v1",
+        "open-cluster-management.io/created-by-klusterlet",
+    );
+    let nothing = json!({"rules": []});
+    for (api_version, kind, namespace, patch) in [
+        (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            AGENT,
+            json!({"metadata": {"labels": {own: "nobody"}}}),
+        ),
+        (
+            "v1",
+            "ServiceAccount",
+            AGENT,
+            json!({"metadata": {"labels": {own: "nobody"}}}),
+        ),
+        (rbac, "Role", AGENT, nothing.clone()),
+        (rbac, "ClusterRole", "", nothing),
+    ] {
+        let api = ground.site.api(api_version, kind, namespace).await;
+        let made = ListParams::default().labels(&format!("{own}={NAME}"));
+        let found = api.list(&made).await.unwrap().items;
+        let name = found[0].metadata.name.clone().unwrap();
+        let before = found[0].data["rules"].clone();
+        ground.patch(api_version, kind, namespace, &name, patch).await;
+        if kind == "NetworkPolicy" {
+            // It is put back when something else is.
+            continue;
+        }
+        ground
+            .until((api_version, kind, namespace, &name), "is put back", |it| {
+                let labels = it.and_then(|it| it.metadata.labels.as_ref());
+                labels.is_some_and(|it| it.get(own).map(String::as_str) == Some(NAME))
+                    && it.is_some_and(|it| it.data["rules"] == before)
+            })
+            .await;
+    }
     ground
         .patch(
             "apps/v1",

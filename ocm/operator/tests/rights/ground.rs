@@ -139,6 +139,14 @@ impl Ground {
         wait::until_with(&api, name, what, holds).await;
     }
 
+    /// Waits until this was asked for.
+    pub async fn hears(&self, ask: &Ask) {
+        let mut changes = self.asked.changes();
+        let found = changes.wait_for(|it| it.asked.contains(ask));
+        let found = tokio::time::timeout(wait::PATIENCE, found).await.is_ok();
+        assert!(found, "{ask} was not asked for: {:#?}", self.asked.heard().refused);
+    }
+
     /// Waits until this was refused.
     pub async fn hears_refusal(&self, ask: &Ask) {
         let mut changes = self.asked.changes();
@@ -174,26 +182,36 @@ pub fn says(object: Option<&DynamicObject>, condition: &str, status: &str) -> bo
 }
 
 fn rules(rights: &[Right], lacks: Option<&Ask>) -> Vec<PolicyRule> {
-    let Some(lacks) = lacks else { return site::rules(rights) };
-    let mut rules = site::rules(rights);
-    for rule in &mut rules {
-        let list = |it: &Option<Vec<String>>, word: &str| it.iter().flatten().any(|it| it == word);
-        if list(&rule.api_groups, &lacks.group) && list(&rule.resources, &lacks.resource) {
-            // The rest of the rule stays for its other resources.
-            rule.verbs.retain(|it| *it != lacks.verb);
+    let Some(lacks) = lacks else {
+        return site::rules(rights);
+    };
+    let list = |it: &[String], word: &str| it.iter().any(|it| it == word);
+    let mut rules = Vec::new();
+    for rule in site::rules(rights) {
+        let (groups, resources) = (
+            rule.api_groups.clone().unwrap_or_default(),
+            rule.resources.clone().unwrap_or_default(),
+        );
+        if !(list(&groups, &lacks.group) && list(&resources, &lacks.resource) && list(&rule.verbs, &lacks.verb)) {
+            rules.push(rule);
+            continue;
         }
-    }
-    let others = rights
-        .iter()
-        .filter(|it| it.group == lacks.group && it.verbs.split_whitespace().any(|verb| verb == lacks.verb));
-    for right in others {
-        let resources: Vec<String> = right.resources.split_whitespace().map(str::to_owned).collect();
-        rules.push(PolicyRule {
-            api_groups: Some(vec![right.group.to_owned()]),
-            resources: Some(resources.into_iter().filter(|it| *it != lacks.resource).collect()),
-            verbs: vec![lacks.verb.clone()],
-            ..PolicyRule::default()
-        });
+        // The other resources keep the verb, and this one keeps the others.
+        let others: Vec<String> = resources.into_iter().filter(|it| *it != lacks.resource).collect();
+        let verbs: Vec<String> = rule.verbs.iter().filter(|it| **it != lacks.verb).cloned().collect();
+        if !others.is_empty() {
+            rules.push(PolicyRule {
+                resources: Some(others),
+                ..rule.clone()
+            });
+        }
+        if !verbs.is_empty() {
+            rules.push(PolicyRule {
+                resources: Some(vec![lacks.resource.clone()]),
+                verbs,
+                ..rule
+            });
+        }
     }
     rules
 }

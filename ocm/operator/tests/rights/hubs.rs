@@ -5,6 +5,7 @@ use operator::{
     hub::{self as of_hubs, Options},
 };
 use serde_json::{Value, json};
+use testkit::Ask;
 
 use crate::ground::{Ground, Leading, says};
 
@@ -119,7 +120,7 @@ pub async fn everything(ground: &Ground) {
     ground
         .until(manager, "names the gate", |it| says(it, "ValidFeatureGates", "False"))
         .await;
-    remove(ground, NAME).await;
+    kept(ground).await;
     leading.stop().await;
 }
 
@@ -210,8 +211,25 @@ async fn certificates(ground: &Ground) {
         .await;
 }
 
-/// Somebody else changes what the operator has made.
+/// Somebody else changes what the operator has made, and an earlier release has written a definition.
 async fn drift(ground: &Ground) {
+    let (admission, crds) = ("admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1");
+    let version = json!({"metadata": {"annotations": {"operator.open-cluster-management.io/version": "1.0.0"}}});
+    let definition = "placements.cluster.open-cluster-management.io";
+    ground
+        .patch(crds, "CustomResourceDefinition", "", definition, version)
+        .await;
+    let account = ("v1", "ServiceAccount", HUB, "registration-controller-sa");
+    let unlabelled = json!({"metadata": {"labels": null}});
+    ground
+        .patch(account.0, account.1, account.2, account.3, unlabelled)
+        .await;
+    let webhook = "managedclustermutators.admission.cluster.open-cluster-management.io";
+    let webhook = (admission, "MutatingWebhookConfiguration", "", webhook);
+    ground
+        .patch(webhook.0, webhook.1, webhook.2, webhook.3, json!({"webhooks": []}))
+        .await;
+    // It is the Deployment that wakes the operator.
     let deployment = ("apps/v1", "Deployment", HUB, "cluster-manager-registration-controller");
     ground
         .patch(
@@ -226,5 +244,85 @@ async fn drift(ground: &Ground) {
         .until(deployment, "is put back", |it| {
             it.is_some_and(|it| it.data["spec"]["replicas"] == 1)
         })
+        .await;
+    ground
+        .until(account, "has its labels", |it| {
+            it.is_some_and(|it| it.metadata.labels.is_some())
+        })
+        .await;
+    ground
+        .until(webhook, "is put back", |it| {
+            it.is_some_and(|it| it.data["webhooks"][0].is_object())
+        })
+        .await;
+    let definition = (crds, "CustomResourceDefinition", "", definition);
+    ground
+        .until(definition, "is of this release", |it| {
+            let annotations = it.and_then(|it| it.metadata.annotations.as_ref());
+            annotations.is_some_and(|it| {
+                it.get("operator.open-cluster-management.io/version")
+                    .map(String::as_str)
+                    == Some(operator::OCM_VERSION)
+            })
+        })
+        .await;
+}
+
+/// What is still there of each kind that goes first keeps a hub, and is named.
+async fn kept(ground: &Ground) {
+    let (admission, home) = ("admissionregistration.k8s.io/v1", "cluster1");
+    // Nobody answers in this test.
+    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+        let api = ground.site.api(admission, kind, "").await;
+        for found in api.list(&Default::default()).await.unwrap() {
+            ground
+                .delete(admission, kind, "", found.metadata.name.as_deref().unwrap())
+                .await;
+        }
+    }
+    ground
+        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}))
+        .await;
+    let held = |name: &str, namespace: Option<&str>| json!({"name": name, "namespace": namespace, "finalizers": ["test/held"]});
+    let (add_on, work) = ("addon.open-cluster-management.io", "work.open-cluster-management.io");
+    let cluster = "cluster.open-cluster-management.io";
+    let all = [
+        (add_on, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons", home),
+        (work, "v1", "ManifestWork", "manifestworks", home),
+        (cluster, "v1", "ManagedCluster", "managedclusters", ""),
+        (
+            work,
+            "v1alpha1",
+            "ManifestWorkReplicaSet",
+            "manifestworkreplicasets",
+            home,
+        ),
+    ];
+    for (group, version, kind, _, namespace) in all {
+        let namespace = Some(namespace).filter(|it| !it.is_empty());
+        let spec = match kind {
+            "ManifestWork" => json!({"workload": {"manifests": []}}),
+            "ManifestWorkReplicaSet" => {
+                json!({"manifestWorkTemplate": {"workload": {"manifests": []}}, "placementRefs": [{"name": "a", "rolloutStrategy": {"type": "All"}}]})
+            }
+            _ => json!({}),
+        };
+        ground
+            .apply(json!({
+                "apiVersion": format!("{group}/{version}"), "kind": kind, "metadata": held("held", namespace), "spec": spec,
+            }))
+            .await;
+    }
+    let (api_version, kind) = MANAGER;
+    ground.delete(api_version, kind, "", NAME).await;
+    for (group, version, kind, plural, namespace) in all {
+        ground.hears(&Ask::new(group, plural, "list")).await;
+        let free = json!({"metadata": {"finalizers": null}});
+        ground
+            .patch(&format!("{group}/{version}"), kind, namespace, "held", free)
+            .await;
+    }
+    ground
+        .until((api_version, kind, "", NAME), "is gone", |it| it.is_none())
         .await;
 }

@@ -1,5 +1,5 @@
-//! The operator of agents on embedded APIs, with the rights of its deployment and no others: installation, access to the
-//! hub, modes, another managed cluster, removal.
+//! The operator of agents on embedded APIs, with the rights of its deployment and no others: installation, access to
+//! the hub, modes, another managed cluster, removal.
 
 mod ground;
 

@@ -72,7 +72,6 @@ fn conditions(
     outcome: &Outcome,
 ) -> Vec<ConditionUpdate> {
     let gates = feature_gates::condition(&hub.gates());
-    debug_assert_eq!(gates.r#type, VALID_FEATURE_GATES);
     match seen.course() {
         Course::Nothing => Vec::new(),
         Course::Refused(reason, message) => vec![wanted(APPLIED, false, reason, message), gates],

@@ -234,17 +234,14 @@ const HOLDERS_MAX: u32 = 3;
 /// The objects that keep the next CRD from going, in words.
 async fn holders(seen: &Seen) -> Vec<String> {
     let first = install::CRDS_THAT_GO_FIRST.iter();
-    let crds = first.filter_map(|it| seen.current.get(&crds::target(Site::Hub, it)));
-    let (Some(crd), Some(client)) = (crds.filter(|it| is_going(it)).next(), &seen.apis.hub) else {
+    let mut crds = first.filter_map(|it| seen.current.get(&crds::target(Site::Hub, it)));
+    let (Some(crd), Some(client)) = (crds.find(|it| is_going(it)), &seen.apis.hub) else {
         return Vec::new();
     };
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let spec = &crd["spec"];
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    let version = versions
-        .filter(|it| it["storage"] == true)
-        .map(|it| text(&it["name"]))
-        .next();
+    let mut versions = spec["versions"].as_array().into_iter().flatten();
+    let version = versions.find(|it| it["storage"] == true).map(|it| text(&it["name"]));
     let (group, version, kind) = (
         text(&spec["group"]),
         version.unwrap_or_default(),

@@ -25,10 +25,10 @@ pub(super) fn keep(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: 
         return;
     }
     crds::keep(plan, CRDS_FAILED, &install.crds, &seen.current, OCM_VERSION);
-    let [secrets, on_hub, rest @ ..] = install.stages.as_slice() else {
+    let [secrets, identities, on_hub, rest @ ..] = install.stages.as_slice() else {
         return;
     };
-    stages(plan, &[secrets.clone(), on_hub.clone()]);
+    stages(plan, &[secrets.clone(), identities.clone(), on_hub.clone()]);
     if !missing.is_empty() {
         // The rest comes in the next round, when they have kubeconfigs.
         hosted::ask(plan, hub, &missing);
