@@ -125,7 +125,7 @@ CSR cluster1-... approved
  Your managed cluster cluster1 has joined the Hub successfully. Visit ...
 managedcluster.cluster.open-cluster-management.io/cluster1
 
-$ grep -e 'HubKubeconfig check' -e 'ClusterName Check' checks
+$ grep -e '^Preflight check: HubKubeconfig' -e '^Preflight check: ClusterName' checks
 Preflight check: HubKubeconfig check Passed with ... 0 errors
 Preflight check: ClusterName Check Passed with 0 warnings and 0 errors
 
