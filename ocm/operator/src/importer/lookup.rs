@@ -150,7 +150,7 @@ impl Lookup {
                     .unwrap_or_default();
                 Round::Cluster(Box::new(cluster(&before, &kubeconfig, materials, token).await))
             }
-            _ => Round::Materials(self.materials(&before.name, &before.options).await),
+            _ => Round::Materials(Box::new(self.materials(&before.name, &before.options).await)),
         };
         // What is said last should be said of the cluster as it is then.
         let cluster = self.waiting(&before.name);

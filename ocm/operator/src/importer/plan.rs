@@ -48,7 +48,7 @@ pub enum Round {
     /// Nothing.
     First,
     /// What the agent's manifests are made of.
-    Materials(Materials),
+    Materials(Box<Materials>),
     /// The cluster, or why it cannot be looked at.
     Cluster(Box<Result<Remote, Failure>>),
 }

@@ -137,7 +137,7 @@ fn missing_values_are_said_before_a_token_is_asked_for() {
         root_ca: Ok(None),
         pull_secret: Ok(None),
     };
-    let round = Round::Materials(materials);
+    let round = Round::Materials(Box::new(materials));
     let it = seen(
         of_cluster_api("Provisioned", None),
         secret(&json!({"name": "c1-kubeconfig"})),
