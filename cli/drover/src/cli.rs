@@ -27,7 +27,7 @@ pub enum DroverCommand {
     /// Make a cluster a hub: an operator, which follows a ClusterManager
     Init(command::init::Init),
     /// Join a cluster to a hub: an operator, which follows a Klusterlet, or an agent in this process
-    Join(command::join::Join),
+    Join(Box<command::join::Join>),
     /// Take the agent off a cluster
     Unjoin(command::unjoin::Unjoin),
     /// Take the hub off its cluster
