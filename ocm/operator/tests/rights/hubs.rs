@@ -15,9 +15,14 @@ const MANAGER: (&str, &str) = ("operator.open-cluster-management.io/v1", "Cluste
 const PULL_SECRET: &str = "open-cluster-management-image-pull-credentials";
 
 async fn lead(ground: &Ground, layout: Layout) -> Leading {
+    lead_with(ground, layout, false).await
+}
+
+async fn lead_with(ground: &Ground, layout: Layout, skip_remove_crds: bool) -> Leading {
     let start = move |client, stop| {
         let options = Options {
             layout,
+            skip_remove_crds,
             compact_rights: hub::rbac::RIGHTS,
             ..Options::default()
         };
@@ -122,6 +127,7 @@ pub async fn everything(ground: &Ground) {
         .await;
     kept(ground).await;
     leading.stop().await;
+    released(ground).await;
 }
 
 /// A hub in upstream's layout, made by an operator that may do everything, beside what our chart drover-hub left.
@@ -325,4 +331,13 @@ async fn kept(ground: &Ground) {
     ground
         .until((api_version, kind, "", NAME), "is gone", |it| it.is_none())
         .await;
+}
+
+/// A hub goes and leaves the definitions to whoever comes next.
+async fn released(ground: &Ground) {
+    ask(ground, NAME, json!({})).await;
+    let leading = lead_with(ground, Layout::Compact, true).await;
+    until_up_to_date(ground, NAME).await;
+    remove(ground, NAME).await;
+    leading.stop().await;
 }
