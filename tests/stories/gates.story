@@ -11,8 +11,8 @@ file work.yaml
           - {apiVersion: v1, kind: ConfigMap, metadata: {name: hello, namespace: default}}
 
 # What is always so may be said, and nothing else.
-$ drover up --clusters 0 --feature-gates AddonManagement=false 2>&1
-...AddonManagement is always true: there is nothing here that it turns off; leave it out
+$ drover up --clusters 0 --feature-gates CloudEventsDrivers=true 2>&1
+...CloudEventsDrivers is always false: there is nothing here that it turns on; leave it out
 ...
 exit 2
 

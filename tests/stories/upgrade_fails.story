@@ -83,7 +83,7 @@ wait $ kubectl $HUB get pods -n open-cluster-management-hub --no-headers | wc -l
 1
 
 # The agent.
-$ kubectl $EDGE patch klusterlet klusterlet --type=merge -p '{"spec":{"imagePullSpec":"example.com/nothing:v9"}}'
+$ kubectl $EDGE patch klusterlet klusterlet --type=merge -p '{"spec":{"registrationImagePullSpec":"example.com/nothing:v9","workImagePullSpec":"example.com/nothing:v9"}}'
 klusterlet.operator.open-cluster-management.io/klusterlet patched
 
 wait $ drover $EDGE why klusterlet/klusterlet
@@ -96,7 +96,7 @@ manifestwork.work.open-cluster-management.io/hello configured
 wait $ kubectl $EDGE get configmap hello -o jsonpath='{.data.color}{"\n"}'
 green
 
-$ kubectl $EDGE patch klusterlet klusterlet --type=merge -p '{"spec":{"imagePullSpec":"'$IMAGE'"}}'
+$ kubectl $EDGE patch klusterlet klusterlet --type=merge -p '{"spec":{"registrationImagePullSpec":"'$IMAGE'","workImagePullSpec":"'$IMAGE'"}}'
 klusterlet.operator.open-cluster-management.io/klusterlet patched
 
 wait $ kubectl $EDGE get pods -n open-cluster-management-agent --no-headers | grep -c Running

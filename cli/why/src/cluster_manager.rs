@@ -96,8 +96,7 @@ pub fn waits_for(seen: &Seen) -> Vec<String> {
 
 fn fix(name: &str) -> String {
     format!(
-        "take one that is there with `drover upgrade clustermanager`, or write it into the spec with `kubectl edit clustermanager {name}`; \
-         on an embedded cluster, `--node-image-map IMAGE=COMMAND` says what stands for it"
+        "take one that is there with `drover upgrade clustermanager`, or write it into the spec with `kubectl edit clustermanager {name}`"
     )
 }
 

@@ -89,5 +89,5 @@ pub fn of_operator(said: &mut Vec<String>, it: &Progress<'_>, operator: &Operato
 /// What a condition says, as a sentence.
 pub fn sentence(it: &Condition) -> String {
     let text = if it.message.is_empty() { &it.reason } else { &it.message };
-    format!("{}.", text.trim_end_matches('.'))
+    format!("{}.", text.replace('\n', "; ").trim_end_matches('.'))
 }

@@ -60,8 +60,7 @@ pub fn waits_for(seen: &Seen) -> Vec<String> {
     let title = format!("Klusterlet {name}");
     let status = seen.object.status.clone().unwrap_or_default();
     let fix = format!(
-        "take one that is there with `drover upgrade klusterlet`, or write it into the spec with `kubectl edit klusterlet {name}`; on an \
-         embedded cluster, `--node-image-map IMAGE=COMMAND` says what stands for it"
+        "take one that is there with `drover upgrade klusterlet`, or write it into the spec with `kubectl edit klusterlet {name}`"
     );
     let mut said = Vec::new();
     let progress = installed::Progress {

@@ -132,7 +132,7 @@ impl Workload {
         let of_before = all - updated;
         if of_before > 0 && available > 0 {
             said.push(format!(
-                "Until then {available} pods of before go on, of Deployment {}.",
+                "Until then the pods of before go on: {available} of Deployment {}.",
                 self.title()
             ));
         }
@@ -251,7 +251,7 @@ mod tests {
             workload(&status, &[pod(&waiting, &json!({}))]).sentences("take another"),
             [
                 "Pod n/p: image drover:9 cannot be had (Back-off pulling image); take another.",
-                "Until then 1 pods of before go on, of Deployment n/d.",
+                "Until then the pods of before go on: 1 of Deployment n/d.",
             ]
         );
     }
