@@ -75,8 +75,8 @@ set DROVER_LOG=info
 start hub $ drover hub --no-examples --feature-gates ClusterImporter=true,ManagedClusterAutoApproval=true
 
 wait log hub
-...hub ready...
 ...
+...hub ready...
 
 $ kubectl apply -f edge.yaml
 managedcluster.cluster.open-cluster-management.io/edge created

@@ -78,7 +78,7 @@ $ clusteradm init --registration-drivers=x --kubeconfig hub.kubeconfig 2>&1
 flag kubeconfig has been set
 flag registration-drivers has been set
 Preflight check: HubApiServer check Passed with 0 warnings and 0 errors
-	[WARNING cluster-info check]: no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it
+...[WARNING cluster-info check]: no ConfigMap named cluster-info in the kube-public namespace, clusteradm will creates it
 Preflight check: cluster-info check Passed with 1 warnings and 0 errors
 Error: only csr,awsirsa and grpc are valid drivers...
 exit 1
@@ -125,7 +125,7 @@ CSR cluster1-... approved
  Your managed cluster cluster1 has joined the Hub successfully. Visit ...
 managedcluster.cluster.open-cluster-management.io/cluster1
 
-$ grep -e 'HubKubeconfig check' -e 'ClusterName Check' checks
+$ grep -e '^Preflight check: HubKubeconfig' -e '^Preflight check: ClusterName' checks
 Preflight check: HubKubeconfig check Passed with ... 0 errors
 Preflight check: ClusterName Check Passed with 0 warnings and 0 errors
 

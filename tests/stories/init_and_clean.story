@@ -102,7 +102,7 @@ deployment.apps/cluster-manager created
 clustermanager.operator.open-cluster-management.io/cluster-manager created
 Registration operator is now available.
 ClusterManager registration is now available.
-
+...
 The multicluster hub control plane has been initialized successfully!
 ...
     drover join --hub-token ... --hub-apiserver https://127.0.0.1:... --hub-ca-hash sha256:... --cluster-name <cluster_name> --wait
@@ -117,7 +117,7 @@ Progressing=False
 ValidFeatureGates=True
 
 # Two Deployments are all there is: the operator's, and the hub's.
-$ kubectl --kubeconfig hub.kubeconfig get deployments -A -o jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}'
+$ kubectl --kubeconfig hub.kubeconfig get deployments -A -o jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort
 open-cluster-management-hub/cluster-manager-registration-controller
 open-cluster-management/cluster-manager
 
@@ -181,7 +181,7 @@ RegistrationDesiredDegraded=False
 ValidFeatureGates=True
 WorkDesiredDegraded=False
 
-$ kubectl --kubeconfig edge.kubeconfig get deployments -A -o jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}'
+$ kubectl --kubeconfig edge.kubeconfig get deployments -A -o jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort
 open-cluster-management-agent/klusterlet-agent
 open-cluster-management/klusterlet
 

@@ -1,5 +1,5 @@
-//! What is generated in `deploy/`: the roles and definitions of the operators' charts, and from these charts the bases of
-//! kustomize and the bundles of the Operator Lifecycle Manager.
+//! What is generated in `deploy/`: the roles and definitions of the operators' charts, and from these charts the bases
+//! of kustomize and the bundles of the Operator Lifecycle Manager.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

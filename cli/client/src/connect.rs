@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_pod_connects_to_its_api_server_with_its_token() {
-        let pod = of_pod("fd00::1", "6443");
+        let pod = of_pod("fd00::1", "6443", Path::new(SERVICE_ACCOUNT));
         let server = pod.clusters[0].cluster.as_ref().and_then(|it| it.server.clone());
         assert_eq!(server.as_deref(), Some("https://[fd00::1]:6443"));
         let user = pod.auth_infos[0]

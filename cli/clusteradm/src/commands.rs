@@ -1,7 +1,7 @@
 //! The commands with their flags, but for those of the installation.
 
 use cobra::{
-    Command, Flag,
+    CobraCommand, Flag,
     ValueKind::{Bool, Int, Int32, List, Text, Uint64},
     flag,
 };
@@ -45,8 +45,8 @@ pub const GLOBAL: &[Flag] = &[
 const LOGGED: &str = "Taken as upstream does; $DROVER_LOG says what is logged, to standard error";
 
 /// A command without anything but its name.
-pub(crate) const fn command(name: &'static str, about: &'static str) -> Command {
-    Command {
+pub(crate) const fn command(name: &'static str, about: &'static str) -> CobraCommand {
+    CobraCommand {
         name,
         about,
         details: "",
@@ -88,7 +88,7 @@ const FILES: &[Flag] = &[
 const NAMESPACE_OF_SET: &str = "The namespace that is bound to the set";
 
 /// Everything.
-pub const ROOT: Command = Command {
+pub const ROOT: CobraCommand = CobraCommand {
     details: "clusteradm controls hubs of Open Cluster Management, and the clusters that join them.\n\n\
               This is drover, which takes the command lines of clusteradm v1.3.1.",
     commands: &[
@@ -98,7 +98,7 @@ pub const ROOT: Command = Command {
         INSTALL,
         UNINSTALL,
         UPGRADE,
-        Command {
+        CobraCommand {
             heading: GENERAL,
             examples: &["version"],
             ..command("version", "Print the version of clusteradm, and of what it installs")
@@ -111,26 +111,26 @@ pub const ROOT: Command = Command {
         ADDON,
         CLUSTERSET,
         PROXY,
-        Command {
+        CobraCommand {
             heading: OTHER,
             ..command(
                 "completion",
                 "Print the completion script of a shell: bash, zsh, fish or powershell",
             )
         },
-        Command {
+        CobraCommand {
             heading: OTHER,
             ..command("config", "Change kubeconfigs, as `kubectl config` does")
         },
-        Command {
+        CobraCommand {
             heading: OTHER,
             ..command("help", "Show the help of a command")
         },
-        Command {
+        CobraCommand {
             heading: OTHER,
             ..command("options", "Show the flags that every command takes")
         },
-        Command {
+        CobraCommand {
             heading: OTHER,
             commands: &[command(
                 "list",
@@ -142,14 +142,14 @@ pub const ROOT: Command = Command {
     ..command("clusteradm", "Control hubs and clusters")
 };
 
-const CREATE: Command = Command {
+const CREATE: CobraCommand = CobraCommand {
     heading: GENERAL,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["create clusterset clusterset1"],
             ..command("clusterset", "Create a set that clusters can be put into")
         },
-        Command {
+        CobraCommand {
             examples: &[
                 "create placement test --label-selectors region=apac",
                 "create placement test --count 2",
@@ -176,12 +176,12 @@ const CREATE: Command = Command {
             ]],
             ..command("placement", "Create a placement, which chooses clusters")
         },
-        Command {
+        CobraCommand {
             examples: &["create sampleapp sampleapp1"],
             flags: &[&[flag("output-file", Text, "", "Also write what is applied to this file")]],
             ..command("sampleapp", "Create a sample ApplicationSet of Argo CD")
         },
-        Command {
+        CobraCommand {
             examples: &[
                 "create work work-example -f xxx.yaml --clusters cluster1",
                 "create work work-example -f xxx.yaml --clusters cluster1 --overwrite",
@@ -219,18 +219,18 @@ const CREATE: Command = Command {
     ..command("create", "Create something on the hub")
 };
 
-const DELETE: Command = Command {
+const DELETE: CobraCommand = CobraCommand {
     heading: GENERAL,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["delete clusterset clusterset1"],
             ..command("clusterset", "Delete a set of clusters")
         },
-        Command {
+        CobraCommand {
             examples: &["delete token"],
             ..command("token", "Delete what clusters join with: no token is good any more")
         },
-        Command {
+        CobraCommand {
             examples: &["delete work work-example --cluster cluster1"],
             flags: &[
                 CLUSTERS,
@@ -247,15 +247,15 @@ const DELETE: Command = Command {
     ..command("delete", "Delete something from the hub")
 };
 
-const GET: Command = Command {
+const GET: CobraCommand = CobraCommand {
     heading: GENERAL,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["get addon --clusters cluster1", "get addon helloworld"],
             flags: &[PRINTER, CLUSTERS],
             ..command("addon", "List the add-ons and the clusters that have them")
         },
-        Command {
+        CobraCommand {
             examples: &["get clusters", "get clusters --clusterset clusterset1"],
             flags: &[
                 PRINTER,
@@ -263,20 +263,20 @@ const GET: Command = Command {
             ],
             ..command("clusters", "List the managed clusters")
         },
-        Command {
+        CobraCommand {
             examples: &["get clustersets"],
             flags: &[PRINTER],
             ..command("clustersets", "List the sets of clusters")
         },
-        Command {
+        CobraCommand {
             examples: &["get hub-info"],
             ..command("hub-info", "Say what runs a hub and which kinds it has")
         },
-        Command {
+        CobraCommand {
             examples: &["get klusterlet-info"],
             ..command("klusterlet-info", "Say what runs the agent of a managed cluster")
         },
-        Command {
+        CobraCommand {
             examples: &["get placements"],
             flags: &[
                 PRINTER,
@@ -284,7 +284,7 @@ const GET: Command = Command {
             ],
             ..command("placements", "List the placements and what they have chosen")
         },
-        Command {
+        CobraCommand {
             examples: &["get token"],
             flags: &[&[
                 flag("output-file", Text, "", "Taken as upstream does; nothing is generated"),
@@ -298,7 +298,7 @@ const GET: Command = Command {
             ]],
             ..command("token", "Print the token that clusters join with")
         },
-        Command {
+        CobraCommand {
             examples: &["get works --cluster cluster1", "get works work1 --cluster cluster1"],
             flags: &[PRINTER, CLUSTERS],
             ..command("works", "List the works of clusters")
@@ -307,10 +307,10 @@ const GET: Command = Command {
     ..command("get", "Print what the hub has")
 };
 
-const ADDON: Command = Command {
+const ADDON: CobraCommand = CobraCommand {
     heading: MANAGEMENT,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["addon create helloworld -f deployment.yaml"],
             flags: &[
                 FILES,
@@ -345,7 +345,7 @@ const ADDON: Command = Command {
             ],
             ..command("create", "Make an add-on of manifests")
         },
-        Command {
+        CobraCommand {
             examples: &[
                 "addon disable --names argocd --cluster cluster1",
                 "addon disable --names governance-policy-framework --clusters cluster1,cluster2",
@@ -356,7 +356,7 @@ const ADDON: Command = Command {
             ],
             ..command("disable", "Take add-ons off clusters")
         },
-        Command {
+        CobraCommand {
             examples: &[
                 "addon enable --names argocd --clusters cluster1,cluster2",
                 "addon enable --names governance-policy-framework --namespace namespace --clusters cluster1",
@@ -395,15 +395,15 @@ const ADDON: Command = Command {
     ..command("addon", "Put add-ons on clusters and take them off")
 };
 
-const CLUSTERSET: Command = Command {
+const CLUSTERSET: CobraCommand = CobraCommand {
     heading: MANAGEMENT,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["clusterset bind clusterset1 --namespace default"],
             flags: &[&[flag("namespace", Text, "default", NAMESPACE_OF_SET)]],
             ..command("bind", "Let the placements of a namespace choose from a set")
         },
-        Command {
+        CobraCommand {
             examples: &["clusterset set clusterset1 --clusters cluster1,cluster2"],
             flags: &[&[
                 flag(
@@ -421,7 +421,7 @@ const CLUSTERSET: Command = Command {
             ]],
             ..command("set", "Put clusters into a set")
         },
-        Command {
+        CobraCommand {
             examples: &["clusterset unbind clusterset1 --namespace default"],
             flags: &[&[flag("namespace", Text, "default", NAMESPACE_OF_SET)]],
             ..command("unbind", "Take a set away from a namespace")
@@ -430,10 +430,10 @@ const CLUSTERSET: Command = Command {
     ..command("clusterset", "Put clusters into sets, and let namespaces use them")
 };
 
-const PROXY: Command = Command {
+const PROXY: CobraCommand = CobraCommand {
     heading: MANAGEMENT,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["proxy health"],
             flags: &[
                 CLUSTERS,
@@ -456,7 +456,7 @@ const PROXY: Command = Command {
                 "Show whether clusters answer through the add-on cluster-proxy",
             )
         },
-        Command {
+        CobraCommand {
             examples: &["proxy kubectl --cluster=cluster1 --sa=test --args=\"get nodes\""],
             flags: &[
                 CLUSTERS,

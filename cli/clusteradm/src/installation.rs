@@ -1,7 +1,7 @@
 //! The commands that install hubs and agents and take them off, with their flags.
 
 use cobra::{
-    Command, Flag, Gate,
+    CobraCommand, Flag, KnownGate,
     ValueKind::{Array, Bool, Gates, Int32, Int64, List, Pairs, Text},
     alpha, beta, flag,
 };
@@ -65,7 +65,7 @@ const RESOURCES: &[Flag] = &[
     ),
 ];
 
-const HUB_GATES: &[Gate] = &[
+const HUB_GATES: &[KnownGate] = &[
     beta("AddonManagement", true),
     alpha("CleanUpCompletedManifestWork", false),
     alpha("CloudEventsDrivers", false),
@@ -79,7 +79,7 @@ const HUB_GATES: &[Gate] = &[
     alpha("V1beta1CSRAPICompatibility", false),
 ];
 
-const CLUSTER_GATES: &[Gate] = &[
+const CLUSTER_GATES: &[KnownGate] = &[
     beta("AddonManagement", true),
     beta("ClusterClaim", true),
     alpha("ClusterProperty", false),
@@ -89,7 +89,7 @@ const CLUSTER_GATES: &[Gate] = &[
     alpha("V1beta1CSRAPICompatibility", false),
 ];
 
-pub(crate) const ACCEPT: Command = Command {
+pub(crate) const ACCEPT: CobraCommand = CobraCommand {
     heading: REGISTRATION,
     examples: &[
         "accept --clusters <cluster_1>,<cluster_2>,...",
@@ -111,7 +111,7 @@ pub(crate) const ACCEPT: Command = Command {
     ..command("accept", "Accept clusters that asked to join")
 };
 
-pub(crate) const CLEAN: Command = Command {
+pub(crate) const CLEAN: CobraCommand = CobraCommand {
     heading: REGISTRATION,
     examples: &["clean"],
     flags: &[&[
@@ -122,7 +122,7 @@ pub(crate) const CLEAN: Command = Command {
     ..command("clean", "Take the hub off its cluster")
 };
 
-pub(crate) const INIT: Command = Command {
+pub(crate) const INIT: CobraCommand = CobraCommand {
     heading: REGISTRATION,
     examples: &[
         "init",
@@ -209,7 +209,7 @@ pub(crate) const INIT: Command = Command {
     ..command("init", "Make a cluster a hub")
 };
 
-pub(crate) const JOIN: Command = Command {
+pub(crate) const JOIN: CobraCommand = CobraCommand {
     heading: REGISTRATION,
     examples: &[
         "join --hub-token <token> --hub-apiserver <url> --cluster-name <cluster_name>",
@@ -328,7 +328,7 @@ pub(crate) const JOIN: Command = Command {
     ..command("join", "Join a cluster to a hub")
 };
 
-pub(crate) const UNJOIN: Command = Command {
+pub(crate) const UNJOIN: CobraCommand = CobraCommand {
     heading: REGISTRATION,
     examples: &["unjoin --cluster-name <cluster_name>"],
     flags: &[&[
@@ -341,9 +341,9 @@ pub(crate) const UNJOIN: Command = Command {
 
 const HUB_ADDONS: &str = "The add-ons: argocd, argocd-agent, governance-policy-framework";
 
-pub(crate) const INSTALL: Command = Command {
+pub(crate) const INSTALL: CobraCommand = CobraCommand {
     heading: GENERAL,
-    commands: &[Command {
+    commands: &[CobraCommand {
         examples: &["install hub-addon --names governance-policy-framework"],
         flags: &[
             BUNDLE,
@@ -364,9 +364,9 @@ pub(crate) const INSTALL: Command = Command {
     ..command("install", "Install the hub's part of an add-on")
 };
 
-pub(crate) const UNINSTALL: Command = Command {
+pub(crate) const UNINSTALL: CobraCommand = CobraCommand {
     heading: GENERAL,
-    commands: &[Command {
+    commands: &[CobraCommand {
         examples: &["uninstall hub-addon --names governance-policy-framework"],
         flags: &[&[
             flag("names", Text, "", HUB_ADDONS),
@@ -384,10 +384,10 @@ pub(crate) const UNINSTALL: Command = Command {
 
 const WAIT: Flag = flag("wait", Bool, "false", "Wait until the operator is there");
 
-pub(crate) const UPGRADE: Command = Command {
+pub(crate) const UPGRADE: CobraCommand = CobraCommand {
     heading: GENERAL,
     commands: &[
-        Command {
+        CobraCommand {
             examples: &["upgrade clustermanager --bundle-version latest"],
             flags: &[
                 BUNDLE,
@@ -404,7 +404,7 @@ pub(crate) const UPGRADE: Command = Command {
             ],
             ..command("clustermanager", "Install another release of a hub")
         },
-        Command {
+        CobraCommand {
             examples: &["upgrade klusterlet --bundle-version latest"],
             flags: &[
                 BUNDLE,

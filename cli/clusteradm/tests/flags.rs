@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clusteradm::PROGRAM;
-use cobra::{Command, Flag, ValueKind};
+use cobra::{CobraCommand, Flag, ValueKind};
 
 /// Recorded from `clusteradm COMMAND --help` of v1.3.1.
 const FACTS: &str = include_str!("flags.txt");
@@ -17,7 +17,7 @@ fn fact(of: &str, flag: &Flag) -> String {
     format!("{of}: {short}--{}={default}", flag.name)
 }
 
-fn collect(path: &str, command: &Command, facts: &mut BTreeSet<String>) {
+fn collect(path: &str, command: &CobraCommand, facts: &mut BTreeSet<String>) {
     for flag in command.flags.iter().flat_map(|it| it.iter()).filter(|it| !it.hidden) {
         facts.insert(fact(path, flag));
     }
@@ -43,7 +43,7 @@ fn flags_have_upstreams_names_letters_and_defaults() {
 
 #[test]
 fn every_default_fits_its_flag() {
-    fn check(command: &Command) {
+    fn check(command: &CobraCommand) {
         for flag in command.flags.iter().flat_map(|it| it.iter()) {
             let read = cobra::values::check(flag, command.gates, flag.default);
             let is_empty = flag.default.is_empty();

@@ -1,13 +1,13 @@
 //! The commands of a program, and which of them a line means.
 
 use crate::{
-    flag::{Flag, Gate},
+    flag::{Flag, KnownGate},
     parse::{ParseError, Parsed, is_switch, long, parse, short},
 };
 
 /// A command, or a group of them.
 #[derive(Debug)]
-pub struct Command {
+pub struct CobraCommand {
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
@@ -16,16 +16,16 @@ pub struct Command {
     /// Lines that may be typed, one each, without the program's name.
     pub examples: &'static [&'static str],
     pub flags: &'static [&'static [Flag]],
-    pub gates: &'static [Gate],
+    pub gates: &'static [KnownGate],
     /// A command with others below it does nothing itself.
-    pub commands: &'static [Command],
+    pub commands: &'static [CobraCommand],
     /// Under which heading the program's own help has it.
     pub heading: &'static str,
 }
 
-impl Command {
+impl CobraCommand {
     /// The one of this name below it.
-    pub fn below(&self, name: &str) -> Option<&'static Command> {
+    pub fn below(&self, name: &str) -> Option<&'static CobraCommand> {
         self.commands.iter().find(|it| it.name == name)
     }
 }
@@ -33,7 +33,7 @@ impl Command {
 /// A program: its commands, and the flags that all of them take.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    pub root: &'static Command,
+    pub root: &'static CobraCommand,
     pub global: &'static [Flag],
 }
 
@@ -41,22 +41,22 @@ pub struct Program {
 #[derive(Debug)]
 pub enum Find {
     /// A command with what it was given.
-    Run(Vec<&'static Command>, Parsed),
+    Run(Vec<&'static CobraCommand>, Parsed),
     /// The help of a command, or of the group that was named.
-    Help(Vec<&'static Command>),
+    Help(Vec<&'static CobraCommand>),
     /// It is refused. The text has the prefix and the advice of cobra.
     Wrong(String),
 }
 
 impl Program {
     /// The names of a command and those above it, as errors and helps have them.
-    pub fn path(&self, commands: &[&'static Command]) -> String {
+    pub fn path(&self, commands: &[&'static CobraCommand]) -> String {
         let names: Vec<&str> = commands.iter().map(|it| it.name).collect();
         names.join(" ")
     }
 
     /// All flags of a command.
-    pub fn flags(&self, command: &'static Command) -> Vec<&'static Flag> {
+    pub fn flags(&self, command: &'static CobraCommand) -> Vec<&'static Flag> {
         let own = command.flags.iter().flat_map(|it| it.iter());
         own.chain(self.global).collect()
     }
@@ -96,7 +96,7 @@ impl Program {
     }
 
     /// The commands that words name, for `help get token`; nothing where one of them is unknown.
-    pub fn named(&self, words: &[String]) -> Option<Vec<&'static Command>> {
+    pub fn named(&self, words: &[String]) -> Option<Vec<&'static CobraCommand>> {
         let mut path = vec![self.root];
         let mut last = self.root;
         for word in words {
@@ -107,8 +107,8 @@ impl Program {
     }
 }
 
-/// Where the first word is that is neither a flag nor a flag's value. A flag that is not known yet, because it is one of
-/// the command's that comes behind it, is taken to have a value.
+/// Where the first word is that is neither a flag nor a flag's value. A flag that is not known yet, because it is one
+/// of the command's that comes behind it, is taken to have a value.
 fn first_word(flags: &[&'static Flag], line: &[String]) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = line.get(at) {
@@ -139,7 +139,7 @@ fn first_word(flags: &[&'static Flag], line: &[String]) -> Option<usize> {
 }
 
 /// The commands that may have been meant.
-fn suggestion(group: &Command, word: &str) -> String {
+fn suggestion(group: &CobraCommand, word: &str) -> String {
     let typed = word.to_lowercase();
     let near = |name: &str| name.starts_with(&typed) || distance(&typed, name) <= 2;
     let lines: Vec<String> = group
@@ -174,8 +174,12 @@ mod tests {
     use super::*;
     use crate::flag::{ValueKind, flag};
 
-    const fn command(name: &'static str, flags: &'static [&'static [Flag]], commands: &'static [Command]) -> Command {
-        Command {
+    const fn command(
+        name: &'static str,
+        flags: &'static [&'static [Flag]],
+        commands: &'static [CobraCommand],
+    ) -> CobraCommand {
+        CobraCommand {
             name,
             about: "",
             details: "",

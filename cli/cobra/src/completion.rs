@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction};
 use clap_complete::Shell;
 
 use crate::{
-    command::{Command, Program},
+    command::{CobraCommand, Program},
     flag::{Flag, ValueKind},
 };
 
@@ -17,7 +17,7 @@ pub fn script(program: Program, shell: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&script).into_owned())
 }
 
-fn of(command: &'static Command) -> clap::Command {
+fn of(command: &'static CobraCommand) -> clap::Command {
     let flags = command.flags.iter().flat_map(|it| it.iter());
     clap::Command::new(command.name)
         .about(command.about)

@@ -59,7 +59,7 @@ impl ValueKind {
 
 /// One switch, and how upstream has it unless told otherwise.
 #[derive(Debug, Clone, Copy)]
-pub struct Gate {
+pub struct KnownGate {
     pub name: &'static str,
     pub default: bool,
     pub is_beta: bool,
@@ -116,8 +116,8 @@ impl Flag {
 }
 
 /// A switch of the stage alpha.
-pub const fn alpha(name: &'static str, default: bool) -> Gate {
-    Gate {
+pub const fn alpha(name: &'static str, default: bool) -> KnownGate {
+    KnownGate {
         name,
         default,
         is_beta: false,
@@ -125,8 +125,8 @@ pub const fn alpha(name: &'static str, default: bool) -> Gate {
 }
 
 /// A switch of the stage beta.
-pub const fn beta(name: &'static str, default: bool) -> Gate {
-    Gate {
+pub const fn beta(name: &'static str, default: bool) -> KnownGate {
+    KnownGate {
         name,
         default,
         is_beta: true,

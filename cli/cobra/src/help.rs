@@ -1,7 +1,7 @@
 //! The help of a command, in kubectl's layout.
 
 use crate::{
-    command::{Command, Program},
+    command::{CobraCommand, Program},
     flag::{Flag, ValueKind},
 };
 
@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 
 impl Program {
     /// The help of the last of these commands; `called` is how the program was called.
-    pub fn help(&self, commands: &[&'static Command], called: &str) -> String {
+    pub fn help(&self, commands: &[&'static CobraCommand], called: &str) -> String {
         let Some(last) = commands.last() else {
             return String::new();
         };
@@ -61,7 +61,7 @@ impl Program {
 }
 
 /// The commands below one, under their headings.
-fn listed(group: &Command) -> Vec<String> {
+fn listed(group: &CobraCommand) -> Vec<String> {
     let mut headings: Vec<&str> = Vec::new();
     for it in group.commands {
         if !headings.contains(&it.heading) {
@@ -70,7 +70,7 @@ fn listed(group: &Command) -> Vec<String> {
     }
     let width = group.commands.iter().map(|it| it.name.len()).max().unwrap_or_default();
     let lines = |heading: &str| -> Vec<String> {
-        let mut of: Vec<&Command> = group.commands.iter().filter(|it| it.heading == heading).collect();
+        let mut of: Vec<&CobraCommand> = group.commands.iter().filter(|it| it.heading == heading).collect();
         of.sort_by_key(|it| it.name);
         of.iter()
             .map(|it| format!("  {:width$}   {}", it.name, it.about))

@@ -9,7 +9,7 @@ pub mod help;
 pub mod parse;
 pub mod values;
 
-pub use command::{Command, Find, Program};
-pub use flag::{Flag, Gate, ValueKind, alpha, beta, flag, hidden};
+pub use command::{CobraCommand, Find, Program};
+pub use flag::{Flag, KnownGate, ValueKind, alpha, beta, flag, hidden};
 pub use parse::{ParseError, Parsed, parse};
 pub use values::FlagValues;

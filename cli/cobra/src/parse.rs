@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    flag::{Flag, Gate, ValueKind},
+    flag::{Flag, KnownGate, ValueKind},
     values::{FlagValues, check},
 };
 
@@ -49,7 +49,7 @@ pub(crate) fn short<'a>(flags: &[&'a Flag], letter: char) -> Option<&'a Flag> {
 ///
 /// # Errors
 /// What pflag says of the first that it does not take, and when the help was asked for.
-pub fn parse(flags: &[&'static Flag], gates: &[Gate], line: &[String]) -> Result<Parsed, ParseError> {
+pub fn parse(flags: &[&'static Flag], gates: &[KnownGate], line: &[String]) -> Result<Parsed, ParseError> {
     let mut all = flags.to_vec();
     if long(flags, HELP.name).is_none() {
         all.push(&HELP);
@@ -76,7 +76,7 @@ pub fn parse(flags: &[&'static Flag], gates: &[Gate], line: &[String]) -> Result
 
 struct Reader<'a> {
     flags: Vec<&'static Flag>,
-    gates: &'a [Gate],
+    gates: &'a [KnownGate],
     line: std::slice::Iter<'a, String>,
     typed: BTreeMap<&'static str, Vec<String>>,
     words: Vec<String>,

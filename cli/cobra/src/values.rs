@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::IntErrorKind, time::Duration};
 
-use crate::flag::{Flag, Gate, ValueKind};
+use crate::flag::{Flag, KnownGate, ValueKind};
 
 /// What was typed, each flag with the values it has in the end.
 #[derive(Debug, Default)]
@@ -15,7 +15,11 @@ pub struct FlagValues {
 
 impl FlagValues {
     /// From what was typed for each flag, in the order it was typed.
-    pub(crate) fn of(flags: &[&'static Flag], gates: &[Gate], typed: &BTreeMap<&'static str, Vec<String>>) -> Self {
+    pub(crate) fn of(
+        flags: &[&'static Flag],
+        gates: &[KnownGate],
+        typed: &BTreeMap<&'static str, Vec<String>>,
+    ) -> Self {
         let mut read = Self::default();
         for flag in flags {
             let typed = typed.get(flag.name).cloned().unwrap_or_default();
@@ -150,7 +154,7 @@ fn push(parts: &mut [String], letter: char) {
 ///
 /// # Errors
 /// That sentence.
-pub fn check(flag: &Flag, gates: &[Gate], value: &str) -> Result<(), String> {
+pub fn check(flag: &Flag, gates: &[KnownGate], value: &str) -> Result<(), String> {
     let says = |function: &str, what: &str| Err(format!("strconv.{function}: parsing {value:?}: {what}"));
     match flag.kind {
         ValueKind::Bool => match boolean(value) {
@@ -201,7 +205,7 @@ fn integer(text: &str) -> Result<i64, &'static str> {
     read.map_err(|error| fault(error.kind()))
 }
 
-fn gate(text: &str, gates: &[Gate]) -> Result<(), String> {
+fn gate(text: &str, gates: &[KnownGate]) -> Result<(), String> {
     let Some((name, value)) = text.split_once('=') else {
         return Err(format!("missing bool value for {}", text.trim()));
     };
@@ -217,9 +221,9 @@ fn gate(text: &str, gates: &[Gate]) -> Result<(), String> {
 }
 
 /// A gate that is not named follows its stage, if that is, and upstream's default otherwise.
-fn gate_values(gates: &[Gate], typed: &BTreeMap<String, String>) -> BTreeMap<&'static str, bool> {
+fn gate_values(gates: &[KnownGate], typed: &BTreeMap<String, String>) -> BTreeMap<&'static str, bool> {
     let said = |name: &str| typed.get(name).and_then(|it| boolean(it.trim()));
-    let value = |it: &Gate| {
+    let value = |it: &KnownGate| {
         let stage = said(if it.is_beta { "AllBeta" } else { "AllAlpha" });
         said(it.name).or(stage).unwrap_or(it.default)
     };

@@ -1,14 +1,14 @@
 //! What upstream's programs take: every sub-command with its flags and their defaults, as tables.
 //! Upstream: ocm `pkg/cmd`, `pkg/common/options`, `pkg/{registration,work,addon}`, and library-go's `controllercmd`.
 
-use cobra::{Flag, Gate, ValueKind, alpha, beta, flag, hidden};
+use cobra::{Flag, KnownGate, ValueKind, alpha, beta, flag, hidden};
 
 /// A sub-command.
 pub struct Subcommand {
     pub name: &'static str,
     pub about: &'static str,
     pub flags: &'static [&'static [Flag]],
-    pub gates: &'static [Gate],
+    pub gates: &'static [KnownGate],
 }
 
 use ValueKind::{Array, Bool, Duration, Float32, Int, Int32, List, Pairs, Text};
@@ -449,7 +449,7 @@ const WORK_WEBHOOK: &[Flag] = &[flag(
     "The most bytes that the manifests of a work may have together",
 )];
 
-const HUB_REGISTRATION_GATES: &[Gate] = &[
+const HUB_REGISTRATION_GATES: &[KnownGate] = &[
     alpha("ClusterImporter", false),
     alpha("ClusterProfile", false),
     alpha("DefaultClusterSet", true),
@@ -458,7 +458,7 @@ const HUB_REGISTRATION_GATES: &[Gate] = &[
     alpha("V1beta1CSRAPICompatibility", false),
 ];
 
-const AGENT_REGISTRATION_GATES: &[Gate] = &[
+const AGENT_REGISTRATION_GATES: &[KnownGate] = &[
     beta("AddonManagement", true),
     beta("ClusterClaim", true),
     alpha("ClusterProperty", false),
@@ -466,19 +466,19 @@ const AGENT_REGISTRATION_GATES: &[Gate] = &[
     alpha("V1beta1CSRAPICompatibility", false),
 ];
 
-const HUB_WORK_GATES: &[Gate] = &[
+const HUB_WORK_GATES: &[KnownGate] = &[
     alpha("CleanUpCompletedManifestWork", false),
     alpha("CloudEventsDrivers", false),
     alpha("ManifestWorkReplicaSet", false),
     alpha("NilExecutorValidating", false),
 ];
 
-const AGENT_WORK_GATES: &[Gate] = &[
+const AGENT_WORK_GATES: &[KnownGate] = &[
     alpha("ExecutorValidatingCaches", false),
     alpha("RawFeedbackJsonString", false),
 ];
 
-const SINGLETON_GATES: &[Gate] = &[
+const SINGLETON_GATES: &[KnownGate] = &[
     beta("AddonManagement", true),
     beta("ClusterClaim", true),
     alpha("ClusterProperty", false),

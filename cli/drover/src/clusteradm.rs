@@ -31,14 +31,14 @@ use crate::is_broken_pipe;
 const NAMES: [&str; 3] = ["clusteradm", "kubectl-clusteradm", "kubectl-cm"];
 
 /// A call of clusteradm.
-pub struct Call {
+pub struct ClusteradmCall {
     /// As the program was called, for the lines that say what to type.
     called: String,
     line: Vec<String>,
 }
 
 /// Whether these arguments call clusteradm.
-pub fn asked_for(arguments: &[OsString]) -> Option<Call> {
+pub fn asked_for(arguments: &[OsString]) -> Option<ClusteradmCall> {
     let text = |it: &OsString| it.to_string_lossy().into_owned();
     let (first, rest) = arguments.split_first()?;
     let name = Path::new(first).file_name()?.to_string_lossy().into_owned();
@@ -48,13 +48,13 @@ pub fn asked_for(arguments: &[OsString]) -> Option<Call> {
         Some((word, rest)) if word.to_str() == Some(NAMES[0]) => (format!("{} {}", text(first), NAMES[0]), rest),
         _ => return None,
     };
-    Some(Call {
+    Some(ClusteradmCall {
         called,
         line: line.iter().map(text).collect(),
     })
 }
 
-impl Call {
+impl ClusteradmCall {
     /// Does what was typed.
     pub fn run(self) -> ExitCode {
         if let Some(code) = kubeconfig(&self.line) {

@@ -77,7 +77,10 @@ users: [{name: u, user: {token: t}}]
     });
     site.apply(&secret.to_string()).await;
     let found = found(&management, "capi/one").await;
-    assert_eq!(found.as_deref(), Ok("https://c.example:6443 Secret capi/one-kubeconfig"));
+    assert_eq!(
+        found.as_deref(),
+        Ok("https://c.example:6443 Secret capi/one-kubeconfig")
+    );
     site.stop().await;
 }
 

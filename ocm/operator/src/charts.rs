@@ -1,5 +1,5 @@
-//! The charts of the two operators, `deploy/charts/cluster-manager` and `deploy/charts/klusterlet`, which are part of the
-//! binary: their values are upstream's, and `layout` (`compact` or `upstream`) is ours.
+//! The charts of the two operators, `deploy/charts/cluster-manager` and `deploy/charts/klusterlet`, which are part of
+//! the binary: their values are upstream's, and `layout` (`compact` or `upstream`) is ours.
 //! Upstream: ocm `deploy/{cluster-manager,klusterlet}/chart`, rendered by `pkg/operator/helpers/chart`.
 
 use gotemplate::helm::{Capabilities, Release, RenderError, RenderOptions, Rendered};
@@ -47,8 +47,8 @@ const KLUSTERLET_FILES: &[IncludedFile] = include_files![
     "../../../deploy/charts/klusterlet/templates/service_account.yaml",
 ];
 
-/// Whether the namespace of the release is among the manifests. It is upstream's name, and no value of the chart itself:
-/// Helm makes the namespace of a release by `--create-namespace`.
+/// Whether the namespace of the release is among the manifests. It is upstream's name, and no value of the chart
+/// itself: Helm makes the namespace of a release by `--create-namespace`.
 const CREATE_NAMESPACE: &str = "createNamespace";
 
 /// Why there are no manifests.
@@ -73,7 +73,8 @@ pub enum ChartError {
 }
 
 /// The manifests of the hub's operator and of its ClusterManager, in the order in which they can be applied: the
-/// namespace (unless `createNamespace` is false), the definition, then everything in Helm's order, the ClusterManager last.
+/// namespace (unless `createNamespace` is false), the definition, then everything in Helm's order, the ClusterManager
+/// last.
 ///
 /// # Errors
 /// When a value is not what the chart allows.
@@ -150,7 +151,8 @@ impl Embedded {
     }
 }
 
-/// What Helm says of a schema, as a sentence: `- at '/images/tag': got number, want string` is `images.tag: got number, …`.
+/// What Helm says of a schema, as a sentence: `- at '/images/tag': got number, want string` is `images.tag: got number,
+/// …`.
 fn named(said: &str) -> String {
     let of_value = |line: &str| -> Option<String> {
         let (at, why) = line.trim_start().strip_prefix("- at '")?.split_once("': ")?;

@@ -1,6 +1,6 @@
 //! What the operators may do: the ClusterRoles of their Deployments, which the charts in `deploy/` have from here.
-//! In the compact layout it is what ours need, and in upstream's layout what upstream's role has, so that the images can
-//! be upstream's or ours.
+//! In the compact layout it is what ours need, and in upstream's layout what upstream's role has, so that the images
+//! can be upstream's or ours.
 //! Upstream: ocm `deploy/{cluster-manager,klusterlet}/chart/*/templates/cluster_role.yaml`.
 
 use ocm_reconcile::{Reconciler, rbac::Right};

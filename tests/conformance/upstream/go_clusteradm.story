@@ -17,6 +17,14 @@ file flags.sh
         diff <(flags clusteradm $command) <(flags drover clusteradm $command) > difference || { echo "$command"; cat difference; }
     done
 
+file token.sh
+    #!/bin/bash
+    # What a script cuts out of `get token`, but for the token.
+    text() { "$@" get token | sed -e 's/^token=.*/token=T/' -e 's/--hub-token [^ ]*/--hub-token T/' -e 's/^drover //'; }
+    keys() { "$@" get token -o json | jq -r 'keys[]'; }
+    diff <(text clusteradm) <(text drover clusteradm) && echo same
+    diff <(keys clusteradm) <(keys drover clusteradm) && echo same
+
 file manifest.yaml
     apiVersion: v1
     kind: ConfigMap
@@ -61,8 +69,6 @@ $ for line in 'get clusters --foo' 'get clusters -x' 'get clusters a' 'get clust
      35 same
 
 # What either prints goes on in a shell.
-$ diff <(clusteradm get token | sed 's/^token=.*/token=T/; s/--hub-token [^ ]*/--hub-token T/') <(drover clusteradm get token | sed 's/^token=.*/token=T/; s/--hub-token [^ ]*/--hub-token T/; s/^drover //') && echo same
+$ bash token.sh
 same
-
-$ diff <(clusteradm get token -o json | jq -r keys[]) <(drover clusteradm get token -o json | jq -r keys[]) && echo same
 same

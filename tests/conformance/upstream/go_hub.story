@@ -120,7 +120,7 @@ wait $ kubectl get managedclustersets -o name
 managedclusterset.cluster.open-cluster-management.io/default
 managedclusterset.cluster.open-cluster-management.io/global
 
-start agent $ drover join --kubeconfig edge/kube.kubeconfig --cluster-name edge --bootstrap-kubeconfig hub/kube.kubeconfig
+start agent $ drover join --foreground --kubeconfig edge/kube.kubeconfig --cluster-name edge --bootstrap-kubeconfig hub/kube.kubeconfig
 
 $ drover accept --clusters edge --wait --requesters kubernetes-admin
 ...

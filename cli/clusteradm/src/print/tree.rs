@@ -1,6 +1,6 @@
 //! Trees, drawn as upstream draws them.
-//! Upstream: clusteradm `pkg/helpers/printer/treeprinter.go`, and the package gotree below it, which draws what hangs on
-//! the last branch with corners, and all else without: scripts and people have read it so for years.
+//! Upstream: clusteradm `pkg/helpers/printer/treeprinter.go`, and the package gotree below it, which draws what hangs
+//! on the last branch with corners, and all else without: scripts and people have read it so for years.
 
 /// A branch: `<part> value`, and what hangs on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use anyhow::{Result, bail};
 
 use super::line::Line;
-use crate::command::hub_addon::{Install, Uninstall};
+use crate::command::hub_addon::{InstallHubAddOn, UninstallHubAddOn};
 
 /// `install hub-addon`
 pub async fn install(line: &Line<'_>) -> Result<()> {
-    let install = Install {
+    let install = InstallHubAddOn {
         names: names(line)?,
         create_namespace: line.flags.is_on("create-namespace"),
         dry_run: line.is_dry_run(),
@@ -17,7 +17,7 @@ pub async fn install(line: &Line<'_>) -> Result<()> {
 
 /// `uninstall hub-addon`
 pub async fn uninstall(line: &Line<'_>) -> Result<()> {
-    let uninstall = Uninstall {
+    let uninstall = UninstallHubAddOn {
         names: names(line)?,
         namespace: line.flags.text("namespace").to_owned(),
         dry_run: line.is_dry_run(),

@@ -1,6 +1,6 @@
 //! `clusteradm init`, `join`, `unjoin`, `clean`, `upgrade`, `accept`, and tokens.
-//! Upstream: clusteradm `pkg/cmd/init`, `join` and their neighbours, whose lines we print. We differ in that JSON stands
-//! alone on standard output, and in that what the files hold that name a token is for their owner alone.
+//! Upstream: clusteradm `pkg/cmd/init`, `join` and their neighbours, whose lines we print. We differ in that JSON
+//! stands alone on standard output, and in that what the files hold that name a token is for their owner alone.
 
 use std::{net::IpAddr, os::unix::fs::PermissionsExt, path::Path};
 

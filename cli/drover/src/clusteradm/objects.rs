@@ -14,7 +14,7 @@ use crate::{
             work::{CreateWork, Present},
         },
         delete::{
-            clusterset::{Outcome, delete as delete_set},
+            clusterset::{Deletion, delete as delete_set},
             work::{DeleteWork, FORCED_SECONDS},
         },
     },
@@ -149,13 +149,13 @@ pub async fn delete(what: &str, line: &Line<'_>) -> Result<()> {
 /// As upstream, a set that stays is told of on standard output, and is no failure.
 async fn set(hub: &ApiServer, name: &str, dry_run: bool) -> Result<()> {
     match delete_set(hub, name, dry_run).await? {
-        Outcome::Deleted { .. } => {
+        Deletion::Deleted { .. } => {
             let note = output::note(dry_run);
             output::say(format_args!("Clusterset {name} is deleted{note}"))
         }
-        Outcome::NotFound => output::say(format_args!("Clusterset {name} not found or is already deleted")),
-        Outcome::Permanent => output::say(format_args!("Clusterset {name} can not be deleted")),
-        Outcome::Bound(_) => output::say(format_args!(
+        Deletion::NotFound => output::say(format_args!("Clusterset {name} not found or is already deleted")),
+        Deletion::Permanent => output::say(format_args!("Clusterset {name} can not be deleted")),
+        Deletion::Bound(_) => output::say(format_args!(
             "Clusterset {name} still bind to a namespace! Please unbind before deleted."
         )),
     }

@@ -1,6 +1,6 @@
 //! `drover install hub-addon` and `drover uninstall hub-addon`: the hub's part of the add-ons that clusteradm names.
-//! Upstream: clusteradm `install hub-addon`. Those of Argo CD are Helm charts, which upstream installs with Helm built in
-//! and we with the helm of this machine; the policy framework is not here yet.
+//! Upstream: clusteradm `install hub-addon`. Those of Argo CD are Helm charts, which upstream installs with Helm built
+//! in and we with the helm of this machine; the policy framework is not here yet.
 
 use std::{process::Command, time::Duration};
 
@@ -11,22 +11,22 @@ use installation::Mode;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-/// Install the hub's part of an add-on
+/// InstallHubAddOn the hub's part of an add-on
 #[derive(Debug, Subcommand)]
 pub enum InstallWhat {
-    /// Install the hub's part of add-ons: argocd, argocd-agent
-    HubAddon(Install),
+    /// InstallHubAddOn the hub's part of add-ons: argocd, argocd-agent
+    HubAddon(InstallHubAddOn),
 }
 
 /// Remove the hub's part of an add-on
 #[derive(Debug, Subcommand)]
 pub enum UninstallWhat {
     /// Remove the hub's part of add-ons: argocd, argocd-agent, governance-policy-framework
-    HubAddon(Uninstall),
+    HubAddon(UninstallHubAddOn),
 }
 
 #[derive(Debug, Args)]
-pub struct Install {
+pub struct InstallHubAddOn {
     /// The add-ons
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub names: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Install {
 }
 
 #[derive(Debug, Args)]
-pub struct Uninstall {
+pub struct UninstallHubAddOn {
     /// The add-ons
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub names: Vec<String>,
@@ -84,7 +84,7 @@ fn parse(names: &[String]) -> Result<Vec<HubAddOn>> {
     Ok(found)
 }
 
-impl Install {
+impl InstallHubAddOn {
     pub async fn run(self, global: &Global) -> Result<()> {
         self.install(&ApiServer::connect(global).await?, global).await
     }
@@ -140,7 +140,7 @@ fn helm(arguments: &[&str], global: &Global) -> Result<()> {
     Ok(())
 }
 
-impl Uninstall {
+impl UninstallHubAddOn {
     pub async fn run(self, global: &Global) -> Result<()> {
         self.uninstall(&ApiServer::connect(global).await?, global).await
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
 use client::{
     bootstrap::{Invitation, parse_server},

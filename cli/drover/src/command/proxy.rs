@@ -1,6 +1,6 @@
 //! `drover proxy health` and `drover proxy kubectl`: clusters reached through the add-on cluster-proxy.
-//! Upstream: clusteradm `proxy`, whose lines and table we print. We differ in that the tunnels are not tried, and in that
-//! `kubectl` fails where it can do nothing, where upstream ends with a panic.
+//! Upstream: clusteradm `proxy`, whose lines and table we print. We differ in that the tunnels are not tried, and in
+//! that `kubectl` fails where it can do nothing, where upstream ends with a panic.
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};

@@ -217,14 +217,8 @@ async fn operator(cluster: &ApiServer, remarks: &mut Vec<String>) -> Result<Vec<
             remarks.push(format!(
                 "namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"
             ));
-            // Of one name for both operators, and only one can have made it.
-            let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
-            let found = secrets.get_metadata_opt(namespaces::PULL_SECRET).await;
-            let found =
-                found.map_err(|error| cluster.explain("could not look for the Secret to pull images with", &error))?;
-            if found.is_some_and(|it| it.labels().get("app").is_none_or(|it| it != NAME)) {
-                manifests.retain(|it| it["kind"] != "Secret");
-            }
+            // Both operators pull their images with it.
+            manifests.retain(|it| it["kind"] != "Secret");
         }
         None => manifests.insert(
             0,

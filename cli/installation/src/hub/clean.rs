@@ -9,8 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Result, bail};
 use client::{connect::ApiServer, kinds};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{ResourceExt, api::ListParams};
 use ocm_api::namespaces;
 use ocm_reconcile::install::Installed;
 use serde_json::{Value, json};
@@ -153,9 +152,8 @@ async fn operator(hub: &ApiServer, name: &str, purge: bool) -> Result<(Vec<Value
             "namespace {namespace} stays: Deployment {namespace}/{stranger} is in it"
         ));
         manifests.retain(|it| it["kind"] != "Namespace" || it["metadata"]["name"] != namespaces::OPERATOR);
-        // Of one name for both operators, and only one can have made it.
-        let shared = pull_secret_is_others(hub).await?;
-        manifests.retain(|it| it["kind"] != "Secret" || it["metadata"]["name"] != namespaces::PULL_SECRET || !shared);
+        // Both operators pull their images with it.
+        manifests.retain(|it| it["kind"] != "Secret" || it["metadata"]["name"] != namespaces::PULL_SECRET);
     }
     // It goes with the ClusterManager, unless somebody has made it before, or in between.
     let is_hubs = |it: &str| it.starts_with(&format!("{name}-")) || it == charts::HUB;
@@ -167,14 +165,6 @@ async fn operator(hub: &ApiServer, name: &str, purge: bool) -> Result<(Vec<Value
         manifests.insert(0, namespace);
     }
     Ok((manifests, remarks))
-}
-
-/// Whether the Secret that images are pulled with was made for the operator of agents.
-async fn pull_secret_is_others(cluster: &ApiServer) -> Result<bool> {
-    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
-    let found = secrets.get_metadata_opt(namespaces::PULL_SECRET).await;
-    let found = found.map_err(|error| cluster.explain("could not look for the Secret to pull images with", &error))?;
-    Ok(found.is_some_and(|it| it.labels().get("app").is_none_or(|it| it != NAME)))
 }
 
 /// Takes everything away that was found.

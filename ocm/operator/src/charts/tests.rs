@@ -298,6 +298,8 @@ fn a_namespace_is_made_unless_it_is_not_wanted() {
 fn wrong_values_are_refused_by_their_names() {
     for (values, said) in [
         (json!({"layout": "small"}), "layout: "),
+        // As with the values of upstream's chart, which Helm's --reuse-values keeps.
+        (json!({"layout": null}), "missing property 'layout'"),
         (json!({"images": {"registry": "quay.io/x/"}}), "images.registry: "),
         (
             json!({"images": {"tag": 1}}),

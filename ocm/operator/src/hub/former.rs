@@ -22,7 +22,9 @@ pub fn targets(is_compact: bool) -> Vec<Target> {
         let name = format!("open-cluster-management:drover-hub{suffix}");
         ["ClusterRoleBinding", "ClusterRole"].map(|kind| target(Site::Hub, kind, None, &name))
     });
-    let seen = in_namespace.into_iter().filter(|(kind, _)| is_compact || *kind != "Secret");
+    let seen = in_namespace
+        .into_iter()
+        .filter(|(kind, _)| is_compact || *kind != "Secret");
     let in_namespace = seen.map(|(kind, name)| target(Site::Management, kind, Some(namespaces::HUB), name));
     in_namespace.chain(roles).collect()
 }

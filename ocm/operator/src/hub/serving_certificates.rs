@@ -73,13 +73,7 @@ impl Reconciler for ServingCertificates {
         )
         .only("signer-secret registration-webhook-serving-cert work-webhook-serving-cert addon-webhook-serving-cert"),
         Right::new("", "configmaps", "create", "The authorities that are trusted."),
-        Right::new(
-            "",
-            "configmaps",
-            "list watch patch",
-            "The same, when they change.",
-        )
-        .only(BUNDLE),
+        Right::new("", "configmaps", "list watch patch", "The same, when they change.").only(BUNDLE),
         Right::new("", "namespaces", "get create patch delete", "The namespace of a hub."),
     ];
     type Seen = Seen;

@@ -7,7 +7,7 @@ use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
 use kube::{Api, Client, Resource, api::PartialObjectMeta, runtime::watcher};
 use ocm_api::cluster::ManagedCluster;
 use ocm_reconcile::{
-    Cache, Caches, Index, Watches,
+    Cache, Caches, Index, Outcome, Watches,
     cache::{Watching, key_of},
     caches::Watchable,
     segment::encoded,
@@ -17,7 +17,7 @@ use super::{
     cluster_api::{ClusterApiCluster, Clusters},
     failure::Failure,
     options::{Options, Renderer},
-    plan::Seen,
+    plan::{Decision, Round, Seen},
     remote::{self, Remote},
     source::{self, CLUSTER_API_LABEL, Looked, Provider, SECRET, Source},
     values::{self, CONFIG, Materials},
@@ -140,8 +140,31 @@ impl Lookup {
         }
     }
 
+    /// Looks at what the next round needs.
+    pub async fn again(&self, before: Seen, outcome: &Outcome) -> Seen {
+        let round = match (&before.round, before.decide()) {
+            (Round::Materials(materials), Decision::Go(kubeconfig)) => {
+                let token = outcome.object_of(values::TOKEN);
+                let token = token
+                    .and_then(|it| it.data["status"]["token"].as_str())
+                    .unwrap_or_default();
+                Round::Cluster(Box::new(cluster(&before, &kubeconfig, materials, token).await))
+            }
+            _ => Round::Materials(Box::new(self.materials(&before.name, &before.options).await)),
+        };
+        // What is said last should be said of the cluster as it is then.
+        let cluster = self.waiting(&before.name);
+        let round = if cluster.is_some() { round } else { Round::First };
+        Seen {
+            now: Timestamp::now(),
+            cluster,
+            round,
+            ..before
+        }
+    }
+
     /// What the values of the chart are made from; what no renderer asks for is not looked at.
-    pub async fn materials(&self, cluster: &str, options: &Options) -> Materials {
+    async fn materials(&self, cluster: &str, options: &Options) -> Materials {
         let mut materials = Materials {
             config: Ok(None),
             cluster_info: Ok(None),
@@ -176,7 +199,7 @@ impl Lookup {
 }
 
 /// Looks at the cluster, when it is known what is to be there.
-pub async fn cluster(before: &Seen, kubeconfig: &str, materials: &Materials, token: &str) -> Result<Remote, Failure> {
+async fn cluster(before: &Seen, kubeconfig: &str, materials: &Materials, token: &str) -> Result<Remote, Failure> {
     let values = values::values(&before.options, &before.name, materials, token).map_err(Failure::no_manifests)?;
     let manifests = charts::klusterlet(ocm_api::namespaces::AGENT, values);
     let manifests = manifests.map_err(|error| Failure::no_manifests(format!("{error:#}")))?;

@@ -36,8 +36,7 @@ pub use plan::Seen;
 
 use self::{
     lookup::Lookup,
-    plan::{Attempt, Decision, Round},
-    verdict::Verdict,
+    plan::{Attempt, Round},
 };
 
 /// How many clusters are worked on at a time. Most of it is waiting, and for clusters that are away it is all of it.
@@ -103,19 +102,7 @@ impl Reconciler for Importer {
     }
 
     async fn observe_again(&self, _: &str, before: Seen, outcome: &Outcome) -> Result<Seen, ObserveError> {
-        let round = match (&before.round, before.decide()) {
-            (Round::Materials(materials), Decision::Go(kubeconfig)) => {
-                let token = outcome.object_of(values::TOKEN);
-                let token = token
-                    .and_then(|it| it.data["status"]["token"].as_str())
-                    .unwrap_or_default();
-                let looked = lookup::cluster(&before, &kubeconfig, materials, token).await;
-                Round::Cluster(Box::new(looked))
-            }
-            _ => Round::Materials(self.lookup.materials(&before.name, &before.options).await),
-        };
-        let now = Timestamp::now();
-        Ok(Seen { now, round, ..before })
+        Ok(self.lookup.again(before, outcome).await)
     }
 
     /// The cluster is whichever the kubeconfig leads to.
@@ -139,19 +126,8 @@ impl Reconciler for Importer {
     }
 
     fn remember(&self, seen: &Seen, outcome: &Outcome) {
-        if seen.goes_on(outcome) {
-            return;
-        }
-        let verdict = verdict::of(seen, outcome);
-        let mut failed = self.failed.lock();
-        match &verdict {
-            Some(Verdict::Failed(failure)) => {
-                failed.insert(seen.name.clone(), seen.attempt(failure));
-            }
-            None if seen.cluster.is_some() => {}
-            Some(Verdict::Imported) | None => {
-                failed.remove(&seen.name);
-            }
+        if !seen.goes_on(outcome) {
+            verdict::remember(&mut self.failed.lock(), seen, outcome);
         }
     }
 

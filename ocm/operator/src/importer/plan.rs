@@ -5,8 +5,8 @@
 //! values for the klusterlet chart; where the hub is; what the cluster has of the agent's manifests. Writes: the
 //! manifests, on the cluster; on the hub condition `ManagedClusterImportSucceeded`, an Event, a token, and the end of a
 //! Secret whose owner wants that. Never: a cluster that was imported, or one that is another ManagedCluster already.
-//! Upstream: ocm `pkg/registration/hub/importer`. Ours has Secrets beside Cluster API, takes any version of Cluster API,
-//! and neither starts programs nor opens files for a kubeconfig.
+//! Upstream: ocm `pkg/registration/hub/importer`. Ours has Secrets beside Cluster API, takes any version of Cluster
+//! API, and neither starts programs nor opens files for a kubeconfig.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,7 +48,7 @@ pub enum Round {
     /// Nothing.
     First,
     /// What the agent's manifests are made of.
-    Materials(Materials),
+    Materials(Box<Materials>),
     /// The cluster, or why it cannot be looked at.
     Cluster(Box<Result<Remote, Failure>>),
 }

@@ -70,7 +70,10 @@ fn a_cluster_not_provisioned_yet_is_waited_for() {
         format!("hub: event Warning KubeConfigNotFound in default \"managed cluster c1 is not imported: {message}\"");
     assert_eq!(
         said(&it),
-        format!("{}\n{event}", condition("False", "KubeConfigNotFound", message))
+        format!(
+            "stage 1\n{}\nstage 2\n{event}",
+            condition("False", "KubeConfigNotFound", message)
+        )
     );
     assert!(!it.goes_on(&Outcome::default()));
 }
@@ -134,7 +137,7 @@ fn missing_values_are_said_before_a_token_is_asked_for() {
         root_ca: Ok(None),
         pull_secret: Ok(None),
     };
-    let round = Round::Materials(materials);
+    let round = Round::Materials(Box::new(materials));
     let it = seen(
         of_cluster_api("Provisioned", None),
         secret(&json!({"name": "c1-kubeconfig"})),
@@ -157,7 +160,7 @@ fn a_cluster_that_is_away_is_said_to_be() {
         secret(&json!({"name": "c1-kubeconfig"})),
         round,
     );
-    assert!(said(&it).starts_with(&condition("False", "ImportFailed", "it does not answer")));
+    assert!(said(&it).contains(&condition("False", "ImportFailed", "it does not answer")));
     // Once it is said, it is not said again.
     let Some(Verdict::Failed(failure)) = verdict::of(&it, &Outcome::default()) else {
         panic!("it failed")
@@ -176,13 +179,14 @@ fn success_is_said_and_a_secret_deleted_where_wanted() {
         let it = seen(provider, secret(&metadata), Round::First);
         format!("{}", verdict::say(&it, &Verdict::Imported))
     };
-    let kept = "hub: patch ManagedCluster c1 status\nhub: event Normal ManagedClusterImported in default\n";
+    let kept =
+        "stage 1\nhub: patch ManagedCluster c1 status\nstage 2\nhub: event Normal ManagedClusterImported in default\n";
     assert_eq!(imported(Provider::Secret, json!({})), kept);
     let wanted = json!({DELETE_AFTER_IMPORT: "true"});
     assert_eq!(imported(of_cluster_api("Provisioned", None), wanted.clone()), kept);
     let deleted = imported(Provider::Secret, wanted);
     assert!(
-        deleted.ends_with("stage 2\nhub: delete Secret c1/auto-import-secret\n"),
+        deleted.ends_with("stage 3\nhub: delete Secret c1/auto-import-secret\n"),
         "{deleted}"
     );
 }

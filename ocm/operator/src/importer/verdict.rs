@@ -1,5 +1,7 @@
 //! What came of an import, and what is said of it: the condition, and an Event when that changes.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use ocm_api::{
     cluster::ManagedCluster,
@@ -12,7 +14,7 @@ use serde_json::json;
 use super::{
     failure::Failure,
     kubeconfig,
-    plan::{Decision, Round, Seen},
+    plan::{Attempt, Decision, Round, Seen},
     source::{DELETE_AFTER_IMPORT, Provider},
     values,
 };
@@ -75,6 +77,19 @@ fn errors(seen: &Seen, outcome: &Outcome) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
+/// Keeps what failed, for the next try of it.
+pub fn remember(failed: &mut BTreeMap<String, Attempt>, seen: &Seen, outcome: &Outcome) {
+    match of(seen, outcome) {
+        Some(Verdict::Failed(failure)) => {
+            failed.insert(seen.name.clone(), seen.attempt(&failure));
+        }
+        None if seen.cluster.is_some() => {}
+        Some(Verdict::Imported) | None => {
+            failed.remove(&seen.name);
+        }
+    }
+}
+
 /// Says what came of it.
 pub fn say(seen: &Seen, verdict: &Verdict) -> Plan {
     let mut plan = Plan::new();
@@ -85,7 +100,8 @@ pub fn say(seen: &Seen, verdict: &Verdict) -> Plan {
     let mut new = cluster.clone();
     if condition::set(&mut new.status.get_or_insert_default().conditions, update, seen.now) {
         plan.status(Site::Hub, cluster, &new);
-        plan.push(event(cluster, verdict, seen.now));
+        // Somebody else may have been faster, and then it is said with the next try.
+        plan.stage().push(event(cluster, verdict, seen.now));
     }
     match verdict {
         Verdict::Imported => {

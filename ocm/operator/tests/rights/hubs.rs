@@ -94,8 +94,8 @@ pub async fn installed_upgraded_and_removed(ground: &Ground, layout: Layout) {
     leading.stop().await;
 }
 
-/// All of it: from upstream's layout and from our former chart, certificates that are lost, a hub on another cluster, and
-/// what it says when something is wrong.
+/// All of it: from upstream's layout and from our former chart, certificates that are lost, a hub on another cluster,
+/// and what it says when something is wrong.
 pub async fn everything(ground: &Ground) {
     installed_upgraded_and_removed(ground, Layout::Compact).await;
     before(ground).await;

@@ -104,7 +104,8 @@ pub fn was_applied_by(live: &Value, manager: &str) -> bool {
 
 /// Whether this manager has written the object the plain way, with POST or PUT, as upstream's agent does.
 pub fn was_updated_by(live: &Value, manager: &str) -> bool {
-    all_entries(live).any(|it| it["manager"] == manager && it["operation"] == "Update" && it.get("subresource").is_none())
+    all_entries(live)
+        .any(|it| it["manager"] == manager && it["operation"] == "Update" && it.get("subresource").is_none())
 }
 
 /// Who has applied something to the object.

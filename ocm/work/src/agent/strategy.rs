@@ -199,8 +199,8 @@ fn update(subject: &ManifestToApply<'_>) -> ApplyDecision {
         let applied = agreement::was_applied_by(live, WORK_FIELD_MANAGER)
             && !agreement::has_leftover(live, WORK_FIELD_MANAGER, &body);
         // So is what upstream's agent wrote before us: an upgrade writes into no object that a work has.
-        let taken_over = !agreement::was_applied_by(live, WORK_FIELD_MANAGER)
-            && agreement::was_updated_by(live, WORK_FIELD_MANAGER);
+        let taken_over =
+            !agreement::was_applied_by(live, WORK_FIELD_MANAGER) && agreement::was_updated_by(live, WORK_FIELD_MANAGER);
         if unchanged || (agreement::agrees(live, &body) && (applied || taken_over || written.is_some())) {
             if let Some(step) = remove_marked(subject, live).or_else(|| release_former(subject, live)) {
                 return write(step, hash);

@@ -20,8 +20,8 @@ pub struct Placement {
     /// The sets to choose from [default: all that are bound to the namespace]
     #[arg(long, value_delimiter = ',', value_name = "SETS")]
     pub clustersets: Vec<String>,
-    /// What the clusters' labels have to be, as for kubectl: `env=prod`, `zone in (a,b)`, `!old`; given again, either is
-    /// enough
+    /// What the clusters' labels have to be, as for kubectl: `env=prod`, `zone in (a,b)`, `!old`; given again, either
+    /// is enough
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub label_selectors: Vec<String>,
     /// What the clusters' claims have to be, in the same way

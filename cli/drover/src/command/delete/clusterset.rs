@@ -20,7 +20,7 @@ pub struct DeleteClusterSet {
 
 /// What became of a set that was to be deleted.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Deletion {
     Deleted {
         /// The clusters that still have its label.
         labelled: Vec<String>,
@@ -33,18 +33,18 @@ pub enum Outcome {
 }
 
 /// Deletes a set, if nothing uses it.
-pub async fn delete(hub: &ApiServer, name: &str, dry_run: bool) -> Result<Outcome> {
+pub async fn delete(hub: &ApiServer, name: &str, dry_run: bool) -> Result<Deletion> {
     if [namespaces::DEFAULT_CLUSTER_SET, namespaces::GLOBAL_CLUSTER_SET].contains(&name) {
-        return Ok(Outcome::Permanent);
+        return Ok(Deletion::Permanent);
     }
     let doing = format!("could not delete clusterset {name}");
     let api = hub.all(&kinds::managed_cluster_set());
     let found = api.get_opt(name).await.map_err(|error| hub.explain(&doing, &error))?;
     if found.is_none() {
-        return Ok(Outcome::NotFound);
+        return Ok(Deletion::NotFound);
     }
     if let Some(bound) = clusters::bindings(hub).await?.remove(name) {
-        return Ok(Outcome::Bound(bound));
+        return Ok(Deletion::Bound(bound));
     }
     let parameters = DeleteParams {
         dry_run,
@@ -57,7 +57,7 @@ pub async fn delete(hub: &ApiServer, name: &str, dry_run: bool) -> Result<Outcom
     let labelled = ListParams::default().labels(&format!("{}={name}", kinds::CLUSTER_SET_LABEL));
     let left = hub.all(&kinds::managed_cluster()).list(&labelled).await;
     let left = left.map_err(|error| hub.explain("could not list the clusters that were in it", &error))?;
-    Ok(Outcome::Deleted {
+    Ok(Deletion::Deleted {
         labelled: left.items.into_iter().filter_map(|it| it.metadata.name).collect(),
     })
 }
@@ -67,16 +67,16 @@ impl DeleteClusterSet {
         let name = &self.name;
         let hub = ApiServer::connect(global).await?;
         match delete(&hub, name, self.dry_run).await? {
-            Outcome::Permanent => bail!("clusterset {name} can not be deleted: the hub would make it anew"),
-            Outcome::NotFound => output::say(format_args!("Clusterset {name} not found or is already deleted")),
-            Outcome::Bound(bound) => {
+            Deletion::Permanent => bail!("clusterset {name} can not be deleted: the hub would make it anew"),
+            Deletion::NotFound => output::say(format_args!("Clusterset {name} not found or is already deleted")),
+            Deletion::Bound(bound) => {
                 let (namespaces, first) = (bound.join(", "), &bound[0]);
                 bail!(
                     "clusterset {name} is still bound to the namespaces {namespaces}; \
                      `drover clusterset unbind {name} -n {first}` unbinds it"
                 )
             }
-            Outcome::Deleted { labelled } => {
+            Deletion::Deleted { labelled } => {
                 let note = output::note(self.dry_run);
                 output::say(format_args!("Clusterset {name} is deleted{note}"))?;
                 if !labelled.is_empty() && !self.dry_run {

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, CommandFactory, ValueEnum, error::ErrorKind};
 use client::{connect::ApiServer, flags::Global};
 use installation::{
