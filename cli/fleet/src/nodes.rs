@@ -55,8 +55,8 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
 }
 
 /// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may
-/// make pods is not to have a shell by it: it runs the example add-ons, hubs, agents and their operators, confined to the
-/// files of the pod, and nothing else of this binary.
+/// make pods is not to have a shell by it: it runs the example add-ons, hubs, agents and their operators, confined to
+/// the files of the pod, and nothing else of this binary.
 pub fn images(mappings: &[String]) -> Result<ImageMap> {
     let program = std::env::current_exe().context("could not find the program that runs")?;
     images_of(&program, mappings)

@@ -342,16 +342,16 @@ impl Tls {
     }
 }
 
-/// Reads `HOST:PORT` as an address to listen on; an empty host is every address, which in a pod that has one of its own is
-/// the pod's.
+/// Reads `HOST:PORT` as an address to listen on; an empty host is every address, which in a pod that has one of its
+/// own is the pod's.
 pub fn address(text: &str) -> Result<SocketAddr> {
     let mut address = parse(text)?;
     address.set_ip(of_pod(address.ip()));
     Ok(address)
 }
 
-/// Where to listen for whoever wants to listen on this address. Embedded nodes have no network for each pod and tell a pod
-/// its address in this variable: a program that listened on all of them would take the port from every other pod.
+/// Where to listen for whoever wants to listen on this address. Embedded nodes have no network for each pod and tell a
+/// pod its address in this variable: a program that listened on all of them would take the port from every other pod.
 pub fn of_pod(ip: IpAddr) -> IpAddr {
     own_address(ip, environment::variable("POD_ADDRESS").as_deref())
 }

@@ -10,7 +10,7 @@ use ocm_api::{
 };
 
 use crate::{
-    installed::{self, Operator, sentence},
+    installed::{self, OperatorState, sentence},
     workload::{self, Workload},
 };
 
@@ -22,7 +22,7 @@ pub struct Seen {
     /// The ClusterManager.
     pub object: ClusterManager,
     /// Its operator.
-    pub operator: Operator,
+    pub operator: OperatorState,
     /// The Deployments of the hub.
     pub workloads: Vec<Workload>,
 }
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(metadata: &Value, observed: i64, conditions: &[[&str; 4]], operator: Operator) -> Seen {
+    fn seen(metadata: &Value, observed: i64, conditions: &[[&str; 4]], operator: OperatorState) -> Seen {
         let conditions: Vec<_> = conditions
             .iter()
             .map(|[kind, status, reason, message]| {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_cluster_manager_without_an_operator_waits_for_one() {
-        let said = waits_for(&seen(&metadata(), 0, &[], Operator::Absent));
+        let said = waits_for(&seen(&metadata(), 0, &[], OperatorState::Absent));
         assert_eq!(
             said,
             ["No operator on this cluster looks after ClusterManager cluster-manager: `drover init` puts one there."]
@@ -155,11 +155,11 @@ mod tests {
             "ClusterManagerApplied",
             "The hub runs in the process of drover up",
         ]];
-        assert!(waits_for(&seen(&metadata(), 2, &shown, Operator::Absent)).is_empty());
+        assert!(waits_for(&seen(&metadata(), 2, &shown, OperatorState::Absent)).is_empty());
     }
 
     #[test]
-    fn a_newer_crd_and_a_wrong_gate_say_what_to_do() {
+    fn a_newer_crd_and_a_wrong_gate_have_fixes() {
         let conditions = [
             [
                 "Applied",
@@ -175,7 +175,7 @@ mod tests {
             ],
             ["HubRegistrationDegraded", "False", "RegistrationFunctional", "well"],
         ];
-        let said = waits_for(&seen(&metadata(), 2, &conditions, Operator::Runs));
+        let said = waits_for(&seen(&metadata(), 2, &conditions, OperatorState::Runs));
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].contains("newer than 1.3.1. Upgrade the operator"), "{said:?}");
         assert!(said[1].ends_with("of Work: X. Take them out with `kubectl edit clustermanager cluster-manager`."));
@@ -189,7 +189,7 @@ mod tests {
             "UnavailablePlacementPod",
             "1 of requested instances are unavailable",
         ]];
-        let mut seen = seen(&metadata(), 2, &conditions, Operator::Runs);
+        let mut seen = seen(&metadata(), 2, &conditions, OperatorState::Runs);
         assert_eq!(waits_for(&seen), ["1 of requested instances are unavailable."]);
         seen.workloads = vec![Workload::default()];
         assert_eq!(
@@ -202,7 +202,7 @@ mod tests {
     fn one_that_is_being_deleted_names_its_finalizer() {
         let going = json!({"name": "cm", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z",
                            "finalizers": ["operator.open-cluster-management.io/cluster-manager-cleanup"]});
-        let said = waits_for(&seen(&going, 1, &[], Operator::Absent)).join(" ");
+        let said = waits_for(&seen(&going, 1, &[], OperatorState::Absent)).join(" ");
         assert!(
             said.contains("is being deleted and waits for the finalizers operator.open-cluster-management.io/"),
             "{said}"

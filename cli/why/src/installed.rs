@@ -8,7 +8,7 @@ use ocm_api::{condition::Condition, namespaces};
 use crate::workload::{self, Workload};
 
 /// The operator on a cluster.
-pub enum Operator {
+pub enum OperatorState {
     /// It is not there.
     Absent,
     /// It runs.
@@ -21,11 +21,11 @@ pub enum Operator {
 ///
 /// # Errors
 /// When the cluster cannot be asked.
-pub async fn operator(api: &ApiServer, name: &str) -> Result<Operator> {
+pub async fn operator(api: &ApiServer, name: &str) -> Result<OperatorState> {
     Ok(match workload::look(api, namespaces::OPERATOR, name).await? {
-        None => Operator::Absent,
-        Some(it) if it.sentences("").is_empty() => Operator::Runs,
-        Some(it) => Operator::Ails(it),
+        None => OperatorState::Absent,
+        Some(it) if it.sentences("").is_empty() => OperatorState::Runs,
+        Some(it) => OperatorState::Ails(it),
     })
 }
 
@@ -46,7 +46,7 @@ pub struct Progress<'a> {
 }
 
 /// Says what is missing of the operator. The answer is whether what the object's conditions say counts.
-pub fn of_operator(said: &mut Vec<String>, it: &Progress<'_>, operator: &Operator, fix: &str) -> bool {
+pub fn of_operator(said: &mut Vec<String>, it: &Progress<'_>, operator: &OperatorState, fix: &str) -> bool {
     let title = it.title;
     let is_new = it.metadata.generation.unwrap_or_default() > it.observed_generation;
     let is_going = it.metadata.deletion_timestamp.is_some();
@@ -57,18 +57,18 @@ pub fn of_operator(said: &mut Vec<String>, it: &Progress<'_>, operator: &Operato
         ));
     }
     match operator {
-        Operator::Runs if !is_going && is_new => said.push(format!(
+        OperatorState::Runs if !is_going && is_new => said.push(format!(
             "The operator has not looked at the last change of {title} yet; `kubectl logs -n {} deployment/{}` says what it does.",
             namespaces::OPERATOR, it.operator
         )),
-        Operator::Runs => {}
+        OperatorState::Runs => {}
         // What has been done counts: the operator that did it may be somewhere else, or a process without a Deployment.
-        Operator::Absent if !is_going && !is_new => {}
-        Operator::Absent => said.push(format!(
+        OperatorState::Absent if !is_going && !is_new => {}
+        OperatorState::Absent => said.push(format!(
             "No operator on this cluster looks after {title}: `{}` puts one there.",
             it.install
         )),
-        Operator::Ails(workload) => {
+        OperatorState::Ails(workload) => {
             let why = workload.sentences(fix);
             said.extend(why.into_iter().map(|it| format!("The operator does not run as it should. {it}")));
         }

@@ -12,7 +12,7 @@ use ocm_api::{
 use operator::klusterlet::access::reason;
 
 use crate::{
-    installed::{self, Operator, sentence},
+    installed::{self, OperatorState, sentence},
     workload::{self, Workload},
 };
 
@@ -24,7 +24,7 @@ pub struct Seen {
     /// The Klusterlet.
     pub object: Klusterlet,
     /// Its operator.
-    pub operator: Operator,
+    pub operator: OperatorState,
     /// The Deployments of the agent.
     pub workloads: Vec<Workload>,
 }
@@ -207,7 +207,7 @@ mod tests {
                             "status": {"observedGeneration": 1, "conditions": conditions}});
         waits_for(&Seen {
             object: serde_json::from_value(object).unwrap(),
-            operator: Operator::Runs,
+            operator: OperatorState::Runs,
             workloads: Vec::new(),
         })
     }

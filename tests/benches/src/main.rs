@@ -66,8 +66,8 @@ struct Arguments {
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
-    /// Which to measure: probe, start, installation, api, writes, works, fleet, bringup, addon, addons, placement, joins (a part of
-    /// placement), replicaset, soak. All of them but soak without a name.
+    /// Which to measure: probe, start, installation, api, writes, works, fleet, bringup, addon, addons, placement,
+    /// joins (a part of placement), replicaset, soak. All of them but soak without a name.
     names: Vec<String>,
 }
 

@@ -7,44 +7,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
-use ocm_api::{
-    condition::{self, wanted},
-    conditions::cluster_manager as conditions,
-    namespaces,
-    operator::{ClusterManager, FeatureGate, RelatedResourceMeta},
-};
+use ocm_api::{conditions::cluster_manager as conditions, operator::ClusterManager};
 use ocm_reconcile::{
     Cache, Caches, Controller, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right,
 };
-use operator::feature_gates;
 use tokio_util::sync::CancellationToken;
 
-use super::{gate, image, related, related_crd};
+use super::hub_facts::{self, HubFacts};
 
 /// The name that `clusteradm` gives to the only one.
-const NAME: &str = "cluster-manager";
-
-/// The Deployments that the hub would be. They stay among the related resources, where programs look up what a hub
-/// consists of: these take one that is missing for one that is not installed, and stumble over one that is not named.
-const DEPLOYMENTS: [&str; 6] = [
-    "registration-controller",
-    "registration-webhook",
-    "work-webhook",
-    "placement-controller",
-    "addon-manager-controller",
-    "work-controller",
-];
-
-/// What there is to say about the hub.
-#[derive(Clone, Debug, Default)]
-pub struct HubFacts {
-    /// Its switches that were turned by hand, each with its position.
-    pub gates: Vec<(String, bool)>,
-    /// Users whose certificate requests are approved without a human.
-    pub auto_approved_users: Vec<String>,
-    /// The names of the CRDs that it serves.
-    pub crds: Vec<String>,
-}
+pub const NAME: &str = "cluster-manager";
 
 /// The reconciler.
 pub struct ClusterManagers {
@@ -125,7 +97,7 @@ impl Reconciler for ClusterManagers {
         let Some(before) = seen.object.as_deref() else {
             let mut new = ClusterManager::default();
             new.metadata.name = Some(NAME.to_owned());
-            specify(&mut new, &seen.facts);
+            hub_facts::specify(&mut new, &seen.facts);
             plan.create(Site::Hub, &new);
             return plan;
         };
@@ -134,105 +106,21 @@ impl Reconciler for ClusterManagers {
             return plan;
         }
         let mut after = before.clone();
-        specify(&mut after, &seen.facts);
+        hub_facts::specify(&mut after, &seen.facts);
         if plan.change(Site::Hub, before, &after).is_some() {
             // The status says which generation it is about; the next run knows it.
             return plan;
         }
-        report(&mut after, &seen.facts, seen.now);
+        hub_facts::report(&mut after, &seen.facts, seen.now);
         plan.status(Site::Hub, before, &after);
         plan
     }
 }
 
-/// Writes down what the hub is; what it has no word on stays as it is.
-fn specify(object: &mut ClusterManager, facts: &HubFacts) {
-    let spec = &mut object.spec;
-    for field in [
-        &mut spec.registration_image_pull_spec,
-        &mut spec.work_image_pull_spec,
-        &mut spec.placement_image_pull_spec,
-        &mut spec.add_on_manager_image_pull_spec,
-    ] {
-        *field = image();
-    }
-    let gates_of = |component: &feature_gates::Component| -> Vec<FeatureGate> {
-        let known = |name: &str| component.gates.iter().any(|it| it.0 == name);
-        let ours = facts.gates.iter().filter(|it| known(&it.0));
-        ours.map(|(name, is_on)| gate((name, *is_on))).collect()
-    };
-    let registration = gates_of(&feature_gates::HUB_REGISTRATION);
-    if !registration.is_empty() || !facts.auto_approved_users.is_empty() || spec.registration_configuration.is_some() {
-        let of = spec.registration_configuration.get_or_insert_default();
-        of.feature_gates = registration;
-        of.auto_approve_users.clone_from(&facts.auto_approved_users);
-    }
-    let work = gates_of(&feature_gates::HUB_WORK);
-    if !work.is_empty() || spec.work_configuration.is_some() {
-        spec.work_configuration.get_or_insert_default().feature_gates = work;
-    }
-    let add_ons = gates_of(&feature_gates::HUB_ADD_ONS);
-    if !add_ons.is_empty() || spec.add_on_manager_configuration.is_some() {
-        spec.add_on_manager_configuration.get_or_insert_default().feature_gates = add_ons;
-    }
-    let placement = gates_of(&feature_gates::HUB_PLACEMENT);
-    if !placement.is_empty() || spec.placement_configuration.is_some() {
-        spec.placement_configuration.get_or_insert_default().feature_gates = placement;
-    }
-}
-
-fn report(object: &mut ClusterManager, facts: &HubFacts, now: Timestamp) {
-    let generation = object.metadata.generation;
-    let status = object.status.get_or_insert_default();
-    for update in [
-        wanted(
-            conditions::APPLIED,
-            true,
-            "ClusterManagerApplied",
-            "The hub runs in the process of drover up; there is no operator and no Deployment",
-        ),
-        wanted(
-            conditions::PROGRESSING,
-            false,
-            "ClusterManagerUpToDate",
-            "Components of cluster manager are those of the process",
-        ),
-        wanted(
-            conditions::VALID_FEATURE_GATES,
-            true,
-            "FeatureGatesAllValid",
-            "Feature gates are those that drover up was started with",
-        ),
-        wanted(
-            conditions::HUB_REGISTRATION_DEGRADED,
-            false,
-            "RegistrationFunctional",
-            "Registration is managing credentials in the process of drover up",
-        ),
-        wanted(
-            conditions::HUB_PLACEMENT_DEGRADED,
-            false,
-            "PlacementFunctional",
-            "Placement is scheduling placement decisions in the process of drover up",
-        ),
-    ] {
-        condition::set(&mut status.conditions, update.at_generation(generation), now);
-    }
-    status.observed_generation = generation.unwrap_or_default();
-    status.related_resources = related_resources(facts);
-}
-
-fn related_resources(facts: &HubFacts) -> Vec<RelatedResourceMeta> {
-    let deployment = |part: &&str| related("apps", "deployments", namespaces::HUB, &format!("{NAME}-{part}"));
-    let crds = facts.crds.iter().map(|it| related_crd(it));
-    let namespace = related("", "namespaces", "", namespaces::HUB);
-    crds.chain([namespace])
-        .chain(DEPLOYMENTS.iter().map(deployment))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use ocm_api::operator::FeatureGate;
+
     use super::*;
 
     fn seen(object: Option<ClusterManager>, gates: &[(&str, bool)]) -> Seen {
@@ -253,8 +141,8 @@ mod tests {
             serde_json::from_value(serde_json::json!({"metadata": {"name": NAME, "generation": 3}, "spec": {}}))
                 .unwrap();
         let facts = seen(None, gates).facts;
-        specify(&mut object, &facts);
-        report(&mut object, &facts, Timestamp::UNIX_EPOCH);
+        hub_facts::specify(&mut object, &facts);
+        hub_facts::report(&mut object, &facts, Timestamp::UNIX_EPOCH);
         object
     }
 

@@ -9,39 +9,20 @@ use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client};
 use ocm_api::{
-    condition::{self, ConditionUpdate, wanted},
     conditions::klusterlet as conditions,
     namespaces,
-    operator::{Klusterlet, RelatedResourceMeta, ServerUrl},
+    operator::{Klusterlet, ServerUrl},
 };
 use ocm_reconcile::{
     Cache, Caches, Clients, Controller, ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait,
     rbac::Right,
 };
-use registration::agent::HubSession;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{image, related, related_crd};
+use super::agent_facts::{self, AgentFacts, Connection};
 
 /// The name that `clusteradm` gives to the only one.
-const NAME: &str = "klusterlet";
-
-/// The Deployments that an agent is, in upstream's layouts and in ours: see the ClusterManager's.
-const DEPLOYMENTS: [&str; 3] = ["agent", "registration-agent", "work-agent"];
-
-/// What there is to say about an agent.
-#[derive(Clone)]
-pub struct AgentFacts {
-    /// The cluster's name on the hub.
-    pub cluster_name: String,
-    /// Where others reach its API server.
-    pub server_url: String,
-    /// PEM of the certificates to trust there.
-    pub server_ca: String,
-    /// The session with the hub while there is one.
-    pub sessions: watch::Receiver<Option<HubSession>>,
-}
+pub const NAME: &str = "klusterlet";
 
 /// The reconciler.
 pub struct Klusterlets {
@@ -50,25 +31,20 @@ pub struct Klusterlets {
     facts: AgentFacts,
 }
 
-/// Whether the agent has a hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Connection {
-    /// It speaks to the hub as a cluster that was accepted.
-    Established,
-    /// It has a credential, and the hub does not take it or has not accepted the cluster.
-    Refused,
-    /// It has no credential of its own yet.
-    NoCredential,
-}
-
 /// What a plan is made from.
 pub struct Seen {
-    now: Timestamp,
-    name: String,
-    object: Option<Arc<Klusterlet>>,
-    cluster_name: String,
-    server: ServerUrl,
-    connection: Connection,
+    /// The time.
+    pub now: Timestamp,
+    /// The name of the Klusterlet.
+    pub name: String,
+    /// It; `None` when it is not there.
+    pub object: Option<Arc<Klusterlet>>,
+    /// The cluster's name on the hub.
+    pub cluster_name: String,
+    /// Where others reach its API server.
+    pub server: ServerUrl,
+    /// Whether the agent has a hub.
+    pub connection: Connection,
 }
 
 impl Klusterlets {
@@ -159,7 +135,7 @@ impl Reconciler for Klusterlets {
         let Some(before) = seen.object.as_deref() else {
             let mut new = Klusterlet::default();
             new.metadata.name = Some(NAME.to_owned());
-            specify(&mut new, seen);
+            agent_facts::specify(&mut new, seen);
             plan.create(Site::Cluster, &new);
             return plan;
         };
@@ -168,90 +144,15 @@ impl Reconciler for Klusterlets {
             return plan;
         }
         let mut after = before.clone();
-        specify(&mut after, seen);
+        agent_facts::specify(&mut after, seen);
         if plan.change(Site::Cluster, before, &after).is_some() {
             // The status says which generation it is about; the next run knows it.
             return plan;
         }
-        report(&mut after, seen);
+        agent_facts::report(&mut after, seen);
         plan.status(Site::Cluster, before, &after);
         plan
     }
-}
-
-fn specify(object: &mut Klusterlet, seen: &Seen) {
-    let spec = &mut object.spec;
-    spec.namespace = namespaces::AGENT.to_owned();
-    spec.cluster_name.clone_from(&seen.cluster_name);
-    spec.image_pull_spec = image();
-    // Registration and works in one process.
-    spec.deploy_option.mode = "Singleton".to_owned();
-    spec.external_server_urls = vec![seen.server.clone()];
-}
-
-fn report(object: &mut Klusterlet, seen: &Seen) {
-    let generation = object.metadata.generation;
-    let status = object.status.get_or_insert_default();
-    let runs = "The agent runs in the process of drover up; there is no operator and no Deployment";
-    for update in [
-        wanted(conditions::APPLIED, true, "KlusterletApplied", runs),
-        wanted(
-            conditions::VALID_FEATURE_GATES,
-            true,
-            "FeatureGatesAllValid",
-            "Feature gates are all valid",
-        ),
-        wanted(conditions::AVAILABLE, true, "KlusterletAvailable", runs),
-        wanted(
-            conditions::REGISTRATION_DESIRED_DEGRADED,
-            false,
-            "DeploymentsFunctional",
-            runs,
-        ),
-        wanted(conditions::WORK_DESIRED_DEGRADED, false, "DeploymentsFunctional", runs),
-        connection(seen),
-    ] {
-        condition::set(&mut status.conditions, update.at_generation(generation), seen.now);
-    }
-    status.observed_generation = generation.unwrap_or_default();
-    status.related_resources = related_resources();
-}
-
-/// The reasons are upstream's: that of the bootstrap kubeconfig, which is always there, and that of the credential.
-fn connection(seen: &Seen) -> ConditionUpdate {
-    let cluster = &seen.cluster_name;
-    let (is_degraded, reason, message) = match seen.connection {
-        Connection::Established => (
-            false,
-            "HubConnectionFunctional",
-            format!("The agent speaks to the hub of drover up as cluster {cluster}"),
-        ),
-        Connection::Refused => (
-            true,
-            "BootstrapSecretFunctional,HubKubeConfigUnauthorized",
-            format!(
-                "The hub of drover up does not take the agent's credential or has not accepted cluster {cluster}; accept it with \
-                 `drover accept --clusters {cluster}`, and ask `drover why managedcluster/{cluster}`"
-            ),
-        ),
-        Connection::NoCredential => (
-            true,
-            "BootstrapSecretFunctional,HubKubeConfigSecretMissing",
-            format!("The agent has asked the hub of drover up for a credential as cluster {cluster} and has none yet"),
-        ),
-    };
-    wanted(conditions::HUB_CONNECTION_DEGRADED, is_degraded, reason, message)
-}
-
-fn related_resources() -> Vec<RelatedResourceMeta> {
-    let crds = [
-        "appliedmanifestworks.work.open-cluster-management.io",
-        "clusterclaims.cluster.open-cluster-management.io",
-    ];
-    let deployment = |part: &&str| related("apps", "deployments", namespaces::AGENT, &format!("{NAME}-{part}"));
-    let spaces = [namespaces::AGENT, namespaces::AGENT_ADDON].map(|it| related("", "namespaces", "", it));
-    let crds = crds.iter().map(|it| related_crd(it));
-    crds.chain(spaces).chain(DEPLOYMENTS.iter().map(deployment)).collect()
 }
 
 #[cfg(test)]
@@ -277,8 +178,8 @@ mod tests {
             serde_json::from_value(serde_json::json!({"metadata": {"name": NAME, "generation": 2}, "spec": {}}))
                 .unwrap();
         let seen = seen(None, connection);
-        specify(&mut object, &seen);
-        report(&mut object, &seen);
+        agent_facts::specify(&mut object, &seen);
+        agent_facts::report(&mut object, &seen);
         object
     }
 

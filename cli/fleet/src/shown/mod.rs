@@ -1,13 +1,15 @@
-//! The ClusterManager and the Klusterlets of `drover up`, for whoever looks there for what a hub or an agent is: add-ons,
-//! guides, `clusteradm`. No operator has made what they are about: hub and agents run in this process, and the objects
-//! say so.
+//! The ClusterManager and the Klusterlets of `drover up`, for whoever looks there for what a hub or an agent is:
+//! add-ons, guides, `clusteradm`. No operator has made what they are about: hub and agents run in this process, and the
+//! objects say so. Where an operator runs instead, it is the author of what these objects say.
 //!
 //! ```text
 //! FleetOptions ----------ClusterManagers--> ClusterManager cluster-manager   (API of the hub)
 //! HubSession of an agent -----Klusterlets--> Klusterlet klusterlet           (API of each cluster)
 //! ```
 
+mod agent_facts;
 mod cluster_manager;
+mod hub_facts;
 mod klusterlet;
 
 use anyhow::{Context, Result};
@@ -18,8 +20,10 @@ use ocm_api::{
 };
 use ocm_reconcile::install;
 
-pub use cluster_manager::{ClusterManagers, HubFacts};
-pub use klusterlet::{AgentFacts, Klusterlets};
+pub use agent_facts::AgentFacts;
+pub use cluster_manager::ClusterManagers;
+pub use hub_facts::HubFacts;
+pub use klusterlet::Klusterlets;
 
 /// The image that is this program.
 fn image() -> String {

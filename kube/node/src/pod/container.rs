@@ -36,8 +36,8 @@ const LAST_WORDS_BYTES_MAX: usize = 4096;
 /// listens there, and not on every address, leaves the port to other pods.
 const ADDRESS_VARIABLE: &str = "POD_ADDRESS";
 
-/// The variable that tells a container where its mounts are on the host, as a JSON object from one to the other. `/` is a
-/// directory of the pod, where everything else may be.
+/// The variable that tells a container where its mounts are on the host, as a JSON object from one to the other. `/` is
+/// a directory of the pod, where everything else may be.
 const PATHS_VARIABLE: &str = "POD_PATHS";
 
 /// Which list of the pod's status a container is in, and where.

@@ -219,7 +219,8 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     conditions.iter().find(|it| it.type_ == kind)
 }
 
-/// The whole status of a pod at this address. `before` is what was written last: times of conditions stay while their status does.
+/// The whole status of a pod at this address. `before` is what was written last: times of conditions stay while their
+/// status does.
 pub fn status(pod: &Pod, progress: &Progress, ip: Ipv4Addr, before: &[PodCondition], now: Timestamp) -> PodStatus {
     let phase = phase(pod, progress);
     let generation = pod.metadata.generation;
