@@ -12,7 +12,7 @@ use super::{
     names,
     settings::{AgentSettings, Place, PodSettings},
 };
-use crate::objects::Object;
+use crate::{Layout, objects::Object};
 
 /// One program of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,14 @@ impl AgentProgram {
     }
 }
 
+/// Ours is asked at once and then every second: it is ready sooner, and whoever installs waits for it.
+fn readiness(layout: Layout) -> Value {
+    match layout {
+        Layout::Upstream => json!({"httpGet": probe(), "initialDelaySeconds": 2}),
+        Layout::Compact => json!({"httpGet": probe(), "periodSeconds": 1}),
+    }
+}
+
 /// The Deployment of a program with so many replicas. The cluster's name is what the Klusterlet says, or what the agent
 /// has made up.
 pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32, cluster: &str) -> Object {
@@ -101,7 +109,7 @@ pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32
             },
             "volumeMounts": mounts(settings, program),
             "livenessProbe": {"httpGet": probe(), "initialDelaySeconds": 2, "periodSeconds": 10},
-            "readinessProbe": {"httpGet": probe(), "initialDelaySeconds": 2},
+            "readinessProbe": readiness(settings.layout),
             "resources": resources(&pods.resources),
         }],
         "volumes": volumes(settings, program),

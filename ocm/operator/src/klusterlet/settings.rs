@@ -96,6 +96,8 @@ pub struct AgentSettings {
     pub agent_id: String,
     /// Where the pods run.
     pub place: Place,
+    /// How many Deployments the operator makes of an agent.
+    pub layout: Layout,
     /// How many Deployments the agent is.
     pub shape: Shape,
     /// The namespace on the managed cluster.
@@ -316,6 +318,7 @@ pub fn settings(klusterlet: &Klusterlet, ground: &Ground) -> AgentSettings {
         name: klusterlet.name_any(),
         agent_id: klusterlet.uid().unwrap_or_default(),
         place: mode.place,
+        layout: ground.layout,
         shape,
         klusterlet_namespace: klusterlet_namespace(klusterlet).to_owned(),
         agent_namespace: agent_namespace(klusterlet),
