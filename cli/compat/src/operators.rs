@@ -61,8 +61,8 @@ pub async fn klusterlet(values: FlagValues, layout: Layout) -> Result<()> {
     run(values, "klusterlet", round).await
 }
 
-/// How long the certificates of webhooks live, as environment variables in the place of upstream's constants. What lived
-/// less than a minute would be over before every API server has heard of what comes next.
+/// How long the certificates of webhooks live, as environment variables in the place of upstream's constants. What
+/// lived less than a minute would be over before every API server has heard of what comes next.
 fn certificate_times(says: impl Fn(&str) -> Option<String>) -> Result<CertificateTimes> {
     let usual = CertificateTimes::default();
     let life = |name: &str, usual: Duration| {

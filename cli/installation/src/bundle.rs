@@ -30,7 +30,8 @@ pub struct Bundle {
     pub policy_addon: String,
 }
 
-/// The release of a version as it is typed (`1.3.1`, `v1.3.1`, `latest`, `default`); a JSON file may override its parts.
+/// The release of a version as it is typed (`1.3.1`, `v1.3.1`, `latest`, `default`); a JSON file may override its
+/// parts.
 ///
 /// # Errors
 /// When there is no such release, or the file is none of overrides.

@@ -1,7 +1,7 @@
-//! An agent on a cluster: our operator and a Klusterlet, as clusteradm's `join` puts them there.
-//! Upstream: clusteradm `pkg/cmd/join/exec.go`, whose values for the chart these are, and whose waits. We differ in that
-//! a dry run writes nothing, in that a cluster does not become another one by accident, in that a hosted agent
-//! keeps its name when it is joined again, and brings its operator along where there is none.
+//! An agent on a cluster: our operator and a Klusterlet, as clusteradm's `join` puts them there. Upstream: clusteradm
+//! `pkg/cmd/join/exec.go`, whose values for the chart these are, and whose waits. We differ in that a dry run writes
+//! nothing, in that a cluster does not become another one by accident, in that a hosted agent keeps its name when it is
+//! joined again, and brings its operator along where there is none.
 
 pub mod hub_access;
 pub mod unjoin;
@@ -26,7 +26,7 @@ use crate::{
     Line, Mode, former,
     gates::{self, Gate},
     images::Images,
-    manifests::{self, Manifests},
+    manifests::{self, Rendered},
     operated,
     resources::ResourceFlags,
     values::{self, ValueFlags},
@@ -145,7 +145,7 @@ impl JoinOptions {
 
 /// Something that `join` has come to, in the order in which it does.
 #[derive(Debug)]
-pub enum Step {
+pub enum JoinStep {
     /// An object was written, or would be.
     Applied(Line),
     /// The CRD of Klusterlets is served.
@@ -267,7 +267,7 @@ impl JoinOptions {
         Ok(made)
     }
 
-    fn manifests(&self, there: &There) -> Result<Manifests> {
+    fn manifests(&self, there: &There) -> Result<Rendered> {
         cluster_name::check(&self.cluster_name)?;
         let names = self.names(there);
         let values = self.chart_values(there, &names)?;
@@ -287,7 +287,7 @@ impl JoinOptions {
         if self.administrator && self.hosted.is_none() {
             rendered.push(administrator(&names));
         }
-        Ok(Manifests::of(rendered))
+        Ok(Rendered::of(rendered))
     }
 }
 
@@ -326,7 +326,7 @@ pub fn parse_annotation(text: &str) -> Result<(String, String), String> {
 pub struct Prepared {
     there: There,
     /// The objects.
-    pub manifests: Manifests,
+    pub manifests: Rendered,
 }
 
 /// Looks what is there, and so what is to be put there.
@@ -349,35 +349,35 @@ pub async fn join(
     cluster: &ApiServer,
     options: &JoinOptions,
     prepared: &Prepared,
-    tell: &mut dyn FnMut(Step) -> Result<()>,
+    tell: &mut dyn FnMut(JoinStep) -> Result<()>,
 ) -> Result<()> {
     let Prepared { there, manifests: made } = prepared;
     if options.mode == Mode::DryRun {
         for line in crate::apply(cluster, &made.all(&[]), Mode::DryRun).await? {
-            tell(Step::Applied(line))?;
+            tell(JoinStep::Applied(line))?;
         }
         return Ok(());
     }
-    made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line)))
+    made.apply_crds(cluster, options.timeout, &mut |line| tell(JoinStep::Applied(line)))
         .await?;
-    tell(Step::CrdRegistered)?;
+    tell(JoinStep::CrdRegistered)?;
     for object in &made.objects {
         for line in crate::apply(cluster, std::slice::from_ref(object), Mode::Write).await? {
-            tell(Step::Applied(line))?;
+            tell(JoinStep::Applied(line))?;
         }
     }
     if options.wait {
         let deadline = wait::deadline(options.timeout);
         if !there.has_operator {
             wait::operator(cluster, NAME, deadline).await?;
-            tell(Step::OperatorAvailable)?;
+            tell(JoinStep::OperatorAvailable)?;
         }
         if let Some(name) = made.name_of("Klusterlet") {
             wait::klusterlet(cluster, name, deadline).await?;
         }
-        tell(Step::KlusterletAvailable)?;
+        tell(JoinStep::KlusterletAvailable)?;
         known(options, deadline).await?;
-        tell(Step::ClusterCreated)?;
+        tell(JoinStep::ClusterCreated)?;
     }
     Ok(())
 }
@@ -509,7 +509,7 @@ mod tests {
         JoinOptions::new("edge", Kubeconfig::default())
     }
 
-    fn named<'a>(made: &'a Manifests, kind: &str) -> Vec<&'a Value> {
+    fn named<'a>(made: &'a Rendered, kind: &str) -> Vec<&'a Value> {
         made.objects.iter().filter(|it| it["kind"] == kind).collect()
     }
 
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hosted_agent_has_a_name_and_namespaces_of_its_own() {
+    fn a_hosted_agent_has_its_own_name_and_namespaces() {
         let options = JoinOptions {
             hosted: Some(Hosted {
                 kubeconfig: Kubeconfig::default(),

@@ -2,11 +2,11 @@
 //! Upstream: clusteradm `pkg/genericclioptions/feature_gates.go`: every gate that is on is written, and every gate that
 //! is on by default and was turned off.
 
-use operator::feature_gates::{self, Component};
+use operator::feature_gates::{self, GatedComponent};
 use serde_json::{Value, json};
 
 /// A component: its name among the values of the charts, and its gates.
-pub type Named = (&'static str, Component);
+pub type Named = (&'static str, GatedComponent);
 
 /// The components of a hub.
 pub const HUB: [Named; 4] = [
@@ -22,7 +22,7 @@ pub const CLUSTER: [Named; 2] = [
     ("workConfiguration", feature_gates::AGENT_WORK),
 ];
 
-fn gates(component: &Component) -> impl Iterator<Item = (&'static str, bool)> {
+fn gates(component: &GatedComponent) -> impl Iterator<Item = (&'static str, bool)> {
     component.gates.iter().chain(component.of_operator).copied()
 }
 
@@ -86,7 +86,7 @@ pub fn values(components: &[Named], typed: &[Gate]) -> Vec<(&'static str, Vec<Va
         let all = if BETA.contains(&name) { "AllBeta" } else { "AllAlpha" };
         last(name).or_else(|| last(all)).unwrap_or(default)
     };
-    let of = |component: &Component| -> Vec<Value> {
+    let of = |component: &GatedComponent| -> Vec<Value> {
         let written = gates(component).filter_map(|(name, default)| match (wanted(name, default), default) {
             (true, _) => Some(json!({"feature": name, "mode": "Enable"})),
             (false, true) => Some(json!({"feature": name, "mode": "Disable"})),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_of_its_own_wins_over_all_of_its_kind() {
+    fn its_own_gate_wins_over_all_of_its_kind() {
         let gates = ["AllBeta=false", "AllAlpha=true", "ExecutorValidatingCaches=false"];
         let made = values(&CLUSTER, &gates.map(|it| parse_cluster(it).unwrap()));
         assert!(

@@ -24,7 +24,7 @@ use crate::{
     Line, Mode,
     gates::{self, Gate},
     images::Images,
-    manifests::{self, Manifests},
+    manifests::{self, Rendered},
     resources::ResourceFlags,
     token,
     values::{self, ValueFlags},
@@ -102,7 +102,7 @@ impl Default for InitOptions {
 
 /// Something that `init` has come to, in the order in which it does.
 #[derive(Debug)]
-pub enum Step {
+pub enum InitStep {
     /// An object was written, or would be.
     Applied(Line),
     /// The CRD of ClusterManagers is served.
@@ -204,9 +204,9 @@ impl InitOptions {
     ///
     /// # Errors
     /// When the values do not fit the chart.
-    pub fn manifests(&self) -> Result<Manifests> {
+    pub fn manifests(&self) -> Result<Rendered> {
         let rendered = charts::cluster_manager(namespaces::OPERATOR, self.chart_values()?)?;
-        Ok(Manifests::of(rendered))
+        Ok(Rendered::of(rendered))
     }
 }
 
@@ -217,7 +217,7 @@ impl InitOptions {
 pub async fn init(
     hub: &ApiServer,
     options: &InitOptions,
-    tell: &mut dyn FnMut(Step) -> Result<()>,
+    tell: &mut dyn FnMut(InitStep) -> Result<()>,
 ) -> Result<Option<Invitation>> {
     let mut made = options.manifests()?;
     let public = public(hub, options.hub_apiserver.as_deref()).await?;
@@ -225,27 +225,27 @@ pub async fn init(
     manifests::keep_newer_crd(hub, &mut made.crds).await?;
     if options.mode == Mode::DryRun {
         for line in crate::apply(hub, &made.all(&public), Mode::DryRun).await? {
-            tell(Step::Applied(line))?;
+            tell(InitStep::Applied(line))?;
         }
         return Ok(None);
     }
-    made.apply_crds(hub, options.timeout, &mut |line| tell(Step::Applied(line)))
+    made.apply_crds(hub, options.timeout, &mut |line| tell(InitStep::Applied(line)))
         .await?;
-    tell(Step::CrdRegistered)?;
+    tell(InitStep::CrdRegistered)?;
     for object in public.iter().chain(&made.objects) {
         for line in crate::apply(hub, std::slice::from_ref(object), Mode::Write).await? {
-            tell(Step::Applied(line))?;
+            tell(InitStep::Applied(line))?;
         }
     }
     if options.wait {
         let deadline = wait::deadline(options.timeout);
         wait::operator(hub, NAME, deadline).await?;
-        tell(Step::OperatorAvailable)?;
+        tell(InitStep::OperatorAvailable)?;
         if let Some(name) = made.name_of("ClusterManager") {
             wait::cluster_manager(hub, name, deadline).await?;
             wait::pod(hub, namespaces::HUB, "clustermanager-registration-controller", deadline).await?;
         }
-        tell(Step::RegistrationAvailable)?;
+        tell(InitStep::RegistrationAvailable)?;
     }
     let server = options.hub_apiserver.as_deref();
     let invitation = if options.use_bootstrap_token {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn values_win_over_flags_and_never_leave_nothing_to_join_with() {
+    fn values_win_over_flags_and_keep_something_to_join_with() {
         let options = InitOptions {
             values: ValueFlags {
                 set: vec!["replicaCount=2,createBootstrapSA=false".into()],

@@ -17,14 +17,14 @@ use crate::{Line, Mode, images::Images};
 
 /// Objects of an installation.
 #[derive(Clone, Debug)]
-pub struct Manifests {
+pub struct Rendered {
     /// The CRD of the operator's kind.
     pub crds: Vec<Value>,
     /// All else: namespaces first, the object that the operator follows last.
     pub objects: Vec<Value>,
 }
 
-impl Manifests {
+impl Rendered {
     /// Of what a chart has made.
     pub fn of(rendered: Vec<Value>) -> Self {
         let (crds, objects): (Vec<Value>, Vec<Value>) = rendered
@@ -82,7 +82,8 @@ impl Manifests {
     }
 }
 
-/// An object as it is stored: `stringData` is only how it may be typed, and would be another field to server-side apply.
+/// An object as it is stored: `stringData` is only how it may be typed, and would be another field to server-side
+/// apply.
 fn plain(mut object: Value) -> Value {
     let Some(Value::Object(texts)) = object.as_object_mut().and_then(|it| it.remove("stringData")) else {
         return object;
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_come_in_the_order_in_which_they_need_each_other() {
+    fn objects_come_in_the_order_of_their_needs() {
         let object = |kind: &str, name: &str| json!({"kind": kind, "metadata": {"name": name}});
         let rendered = vec![
             object("ClusterManager", "m"),
@@ -180,7 +181,7 @@ mod tests {
             object("CustomResourceDefinition", "c"),
             object("Namespace", "a"),
         ];
-        let made = Manifests::of(rendered);
+        let made = Rendered::of(rendered);
         let names: Vec<&str> = made
             .objects
             .iter()

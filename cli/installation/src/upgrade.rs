@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     Line, Mode, cluster, former, hub,
     images::Images,
-    manifests::{self, Manifests},
+    manifests::{self, Rendered},
     operated, values, wait,
 };
 
@@ -42,7 +42,7 @@ pub struct UpgradeOptions {
 
 /// Something that an upgrade has come to.
 #[derive(Debug)]
-pub enum Step {
+pub enum UpgradeStep {
     /// An object was written, or would be.
     Applied(Line),
     /// The CRD is served.
@@ -100,7 +100,7 @@ pub async fn check_klusterlet(cluster: &ApiServer) -> Result<()> {
 pub async fn cluster_manager(
     hub: &ApiServer,
     options: &UpgradeOptions,
-    tell: &mut dyn FnMut(Step) -> Result<()>,
+    tell: &mut dyn FnMut(UpgradeStep) -> Result<()>,
 ) -> Result<()> {
     let kind = operated::cluster_managers();
     let managers = operated::list(hub, &kind).await?;
@@ -131,12 +131,12 @@ pub async fn cluster_manager(
     if options.wait && options.mode == Mode::Write {
         let deadline = wait::deadline(options.timeout);
         wait::operator(hub, hub::NAME, deadline).await?;
-        tell(Step::OperatorAvailable)?;
+        tell(UpgradeStep::OperatorAvailable)?;
         for manager in &managers {
             wait::cluster_manager(hub, &manager.name_any(), deadline).await?;
         }
         wait::pod(hub, namespaces::HUB, "clustermanager-registration-controller", deadline).await?;
-        tell(Step::UpToDate)?;
+        tell(UpgradeStep::UpToDate)?;
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ pub async fn cluster_manager(
 pub async fn klusterlet(
     cluster: &ApiServer,
     options: &UpgradeOptions,
-    tell: &mut dyn FnMut(Step) -> Result<()>,
+    tell: &mut dyn FnMut(UpgradeStep) -> Result<()>,
 ) -> Result<()> {
     let kind = operated::klusterlets();
     let klusterlets = operated::list(cluster, &kind).await?;
@@ -185,11 +185,11 @@ pub async fn klusterlet(
     if options.wait && options.mode == Mode::Write {
         let deadline = wait::deadline(options.timeout);
         wait::operator(cluster, cluster::NAME, deadline).await?;
-        tell(Step::OperatorAvailable)?;
+        tell(UpgradeStep::OperatorAvailable)?;
         for klusterlet in &klusterlets {
             wait::klusterlet(cluster, &klusterlet.name_any(), deadline).await?;
         }
-        tell(Step::UpToDate)?;
+        tell(UpgradeStep::UpToDate)?;
     }
     Ok(())
 }
@@ -254,31 +254,31 @@ async fn write(
     kind: &ApiResource,
     before: &DynamicObject,
     rendered: Vec<Value>,
-    tell: &mut dyn FnMut(Step) -> Result<()>,
+    tell: &mut dyn FnMut(UpgradeStep) -> Result<()>,
 ) -> Result<()> {
-    let mut made = Manifests::of(rendered);
+    let mut made = Rendered::of(rendered);
     manifests::keep_newer_crd(cluster, &mut made.crds).await?;
     let is_followed = |it: &Value| it["kind"] == kind.kind.as_str();
     let followed = made.objects.iter().find(|it| is_followed(it)).cloned();
     made.objects.retain(|it| !is_followed(it));
     if options.mode == Mode::Write {
-        made.apply_crds(cluster, options.timeout, &mut |line| tell(Step::Applied(line)))
+        made.apply_crds(cluster, options.timeout, &mut |line| tell(UpgradeStep::Applied(line)))
             .await?;
-        tell(Step::CrdRegistered)?;
+        tell(UpgradeStep::CrdRegistered)?;
     } else {
         for line in crate::apply(cluster, &made.crds, options.mode).await? {
-            tell(Step::Applied(line))?;
+            tell(UpgradeStep::Applied(line))?;
         }
     }
     for line in crate::apply(cluster, &made.objects, options.mode).await? {
-        tell(Step::Applied(line))?;
+        tell(UpgradeStep::Applied(line))?;
     }
     let Some(followed) = followed else {
         return Ok(());
     };
     let name = before.name_any();
     if options.mode == Mode::DryRun {
-        return tell(Step::Applied(Line::new(kind, &name, "applied (dry run)")));
+        return tell(UpgradeStep::Applied(Line::new(kind, &name, "applied (dry run)")));
     }
     let patch = Patch::Merge(json!({"spec": followed["spec"]}));
     let parameters = PatchParams {
@@ -289,7 +289,7 @@ async fn write(
     let after = after.map_err(|error| cluster.explain(&format!("could not upgrade {} {name}", kind.kind), &error))?;
     let is_same = after.metadata.resource_version == before.metadata.resource_version;
     let what = if is_same { "unchanged" } else { "configured" };
-    tell(Step::Applied(Line::new(kind, &name, what)))
+    tell(UpgradeStep::Applied(Line::new(kind, &name, what)))
 }
 
 #[cfg(test)]

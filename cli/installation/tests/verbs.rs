@@ -1,4 +1,5 @@
-//! The verbs of an installation on an API server in memory, where nobody runs pods: what they write, and what they leave.
+//! The verbs of an installation on an API server in memory, where nobody runs pods: what they write, and what they
+//! leave.
 
 use std::time::Duration;
 
@@ -89,7 +90,7 @@ fn upgrade_options(images: Images, mode: Mode) -> UpgradeOptions {
 async fn init(server: &ApiServer, options: &InitOptions) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut tell = |step| {
-        if let hub::Step::Applied(line) = step {
+        if let hub::InitStep::Applied(line) = step {
             lines.push(line.to_string());
         }
         Ok(())
@@ -327,7 +328,7 @@ async fn an_upgrade_changes_images_and_nothing_else() {
     for wanted in ["configured", "unchanged"] {
         let mut lines = Vec::new();
         let mut tell = |step| {
-            if let upgrade::Step::Applied(line) = step {
+            if let upgrade::UpgradeStep::Applied(line) = step {
                 lines.push(line.to_string());
             }
             Ok(())

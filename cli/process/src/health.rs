@@ -26,7 +26,8 @@ pub struct HealthFlags {
     /// for whom the API server lets see them
     #[arg(long, value_name = "HOST:PORT", value_parser = serving::address, help_heading = "Health")]
     health_listen: Option<SocketAddr>,
-    /// The lowest version of TLS that is served, here and where webhooks are: VersionTLS12 (the default) or VersionTLS13
+    /// The lowest version of TLS that is served, here and where webhooks are: VersionTLS12 (the default) or
+    /// VersionTLS13
     #[arg(
         long,
         value_name = "VERSION",

@@ -55,8 +55,8 @@ pub struct WebhookFlags {
     /// Where the API server reaches them when it is not by a Service
     #[arg(long, value_name = "https://HOST:PORT", group = "reached", requires = "webhook_listen", value_parser = client::bootstrap::parse_server, help_heading = "Webhooks")]
     webhook_url: Option<String>,
-    /// Show the certificate tls.crt with the key tls.key of this folder, as they are at any time, and leave it to others to
-    /// tell the API server
+    /// Show the certificate tls.crt with the key tls.key of this folder, as they are at any time, and leave it to
+    /// others to tell the API server
     #[arg(
         long,
         value_name = "DIR",

@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use ocm_reconcile::{Plan, Site, Step, Target, difference::contains};
 use serde_json::{Value, json};
 
-use crate::objects::{self, Current, Object};
+use crate::objects::{self, Current, WantedObject};
 
 /// The annotation that says which release wrote a CRD last.
 pub const VERSION: &str = "operator.open-cluster-management.io/version";
@@ -41,7 +41,7 @@ impl Conversion {
 }
 
 /// A CRD as it is to be in place: with labels, and with who converts its objects.
-pub fn object(site: Site, mut crd: Value, labels: &Value, conversion: Option<&Conversion>) -> Object {
+pub fn object(site: Site, mut crd: Value, labels: &Value, conversion: Option<&Conversion>) -> WantedObject {
     for (key, value) in labels.as_object().into_iter().flatten() {
         crd["metadata"]["labels"][key.as_str()] = value.clone();
     }
@@ -50,7 +50,7 @@ pub fn object(site: Site, mut crd: Value, labels: &Value, conversion: Option<&Co
     }
     crd["apiVersion"] = "apiextensions.k8s.io/v1".into();
     crd["kind"] = KIND.into();
-    Object::new(site, crd)
+    WantedObject::new(site, crd)
 }
 
 /// The target of a CRD.
@@ -60,10 +60,16 @@ pub fn target(site: Site, name: &str) -> Target {
 
 /// Keeps CRDs in place, as a stage of their own. Returns the names of those that are left as they are, with the newer
 /// version that wrote them.
-pub fn keep(plan: &mut Plan, reason: &str, crds: &[Object], current: &Current, version: &str) -> Vec<(String, String)> {
+pub fn keep(
+    plan: &mut Plan,
+    reason: &str,
+    crds: &[WantedObject],
+    current: &Current,
+    version: &str,
+) -> Vec<(String, String)> {
     let mut newer = Vec::new();
     plan.stage();
-    for Object { target, manifest } in crds {
+    for WantedObject { target, manifest } in crds {
         let mut desired = manifest.clone();
         desired["metadata"]["annotations"][VERSION] = version.into();
         let step = match current.get(target) {
@@ -223,7 +229,7 @@ pub fn release(plan: &mut Plan, reason: &str, crds: &[Target], current: &Current
 mod tests {
     use super::*;
 
-    fn crd(max: u32, conversion: Option<&Conversion>) -> Object {
+    fn crd(max: u32, conversion: Option<&Conversion>) -> WantedObject {
         let crd = json!({"metadata": {"name": "as.b.c"}, "spec": {"group": "b.c", "versions": [{"name": "v1", "schema": {"max": max}}]}});
         object(Site::Hub, crd, &json!({}), conversion)
     }
@@ -237,7 +243,7 @@ mod tests {
         }
     }
 
-    fn found(mut object: Object, version: Option<&str>) -> Current {
+    fn found(mut object: WantedObject, version: Option<&str>) -> Current {
         object.manifest["metadata"]["uid"] = "u".into();
         object.manifest["metadata"]["resourceVersion"] = "7".into();
         object.manifest["spec"]["names"] = json!({"kind": "A"});
@@ -247,7 +253,7 @@ mod tests {
         Current::holding([object])
     }
 
-    fn printed(wanted: Object, current: &Current) -> String {
+    fn printed(wanted: WantedObject, current: &Current) -> String {
         let mut plan = Plan::new();
         keep(&mut plan, "CRDApplyFailed", &[wanted], current, "1.3.1");
         plan.to_string().trim().to_owned()

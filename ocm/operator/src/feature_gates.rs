@@ -10,7 +10,7 @@ use ocm_api::{
 
 /// The gates of a component.
 #[derive(Clone, Copy, Debug)]
-pub struct Component {
+pub struct GatedComponent {
     /// What a condition calls the component.
     pub title: &'static str,
     /// Names, and whether they are on unless somebody says.
@@ -20,7 +20,7 @@ pub struct Component {
 }
 
 /// `spec.registrationConfiguration.featureGates` of a ClusterManager.
-pub const HUB_REGISTRATION: Component = Component {
+pub const HUB_REGISTRATION: GatedComponent = GatedComponent {
     title: "Registration",
     gates: &[
         ("DefaultClusterSet", true),
@@ -34,7 +34,7 @@ pub const HUB_REGISTRATION: Component = Component {
 };
 
 /// `spec.workConfiguration.featureGates` of a ClusterManager.
-pub const HUB_WORK: Component = Component {
+pub const HUB_WORK: GatedComponent = GatedComponent {
     title: "Work",
     gates: &[
         ("NilExecutorValidating", false),
@@ -46,21 +46,21 @@ pub const HUB_WORK: Component = Component {
 };
 
 /// `spec.addOnManagerConfiguration.featureGates` of a ClusterManager.
-pub const HUB_ADD_ONS: Component = Component {
+pub const HUB_ADD_ONS: GatedComponent = GatedComponent {
     title: "Addon",
     gates: &[("AddonManagement", true)],
     of_operator: &[],
 };
 
 /// `spec.placementConfiguration.featureGates` of a ClusterManager.
-pub const HUB_PLACEMENT: Component = Component {
+pub const HUB_PLACEMENT: GatedComponent = GatedComponent {
     title: "Placement",
     gates: &[("PlacementDebugServer", false)],
     of_operator: &[],
 };
 
 /// `spec.registrationConfiguration.featureGates` of a Klusterlet.
-pub const AGENT_REGISTRATION: Component = Component {
+pub const AGENT_REGISTRATION: GatedComponent = GatedComponent {
     title: "Registration",
     gates: &[
         ("ClusterClaim", true),
@@ -73,13 +73,13 @@ pub const AGENT_REGISTRATION: Component = Component {
 };
 
 /// `spec.workConfiguration.featureGates` of a Klusterlet.
-pub const AGENT_WORK: Component = Component {
+pub const AGENT_WORK: GatedComponent = GatedComponent {
     title: "Work",
     gates: &[("ExecutorValidatingCaches", false), ("RawFeedbackJsonString", false)],
     of_operator: &[],
 };
 
-impl Component {
+impl GatedComponent {
     /// Whether a gate is on. One that is named twice is what it is called first.
     pub fn is_on(&self, asked: &[FeatureGate], name: &str) -> bool {
         let said = asked.iter().find(|it| it.feature == name);
@@ -116,7 +116,7 @@ impl Component {
 }
 
 /// The condition `ValidFeatureGates`. Names that are not there are no obstacle: everything else is done.
-pub fn condition(asked: &[(Component, &[FeatureGate])]) -> ConditionUpdate {
+pub fn condition(asked: &[(GatedComponent, &[FeatureGate])]) -> ConditionUpdate {
     let invalid: Vec<String> = asked
         .iter()
         .map(|(component, gates)| (component, component.unknown(gates)))

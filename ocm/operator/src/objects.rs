@@ -65,14 +65,14 @@ const KINDS: &[(&str, &str, &str)] = &[
 
 /// One object that is to be in place, whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct WantedObject {
     /// Where.
     pub target: Target,
     /// The manifest, with API version and kind.
     pub manifest: Value,
 }
 
-impl Object {
+impl WantedObject {
     /// Of a manifest of one of the kinds that operators make.
     pub fn new(site: Site, manifest: Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -112,7 +112,7 @@ pub struct Stage {
     /// What a condition gives as its reason when one of them cannot be written, such as `HubResourceApplyFailed`.
     pub reason: &'static str,
     /// What is to be there.
-    pub keep: Vec<Object>,
+    pub keep: Vec<WantedObject>,
     /// What is not to be there.
     pub remove: Vec<Target>,
 }
@@ -191,7 +191,7 @@ pub struct Current(HashMap<Target, Value>);
 
 impl Current {
     /// Of these manifests: for tests, and of what caches hold.
-    pub fn holding(objects: impl IntoIterator<Item = Object>) -> Self {
+    pub fn holding(objects: impl IntoIterator<Item = WantedObject>) -> Self {
         Self(objects.into_iter().map(|it| (it.target, it.manifest)).collect())
     }
 
@@ -206,8 +206,9 @@ impl Current {
     }
 }
 
-/// Reads objects, several at a time. What the operator may not read counts as not there: roles of upstream's charts have not
-/// every kind that some release makes, or that is to be taken away. Where it is to be kept, its creation says what is missing.
+/// Reads objects, several at a time. What the operator may not read counts as not there: roles of upstream's charts
+/// have not every kind that some release makes, or that is to be taken away. Where it is to be kept, its creation says
+/// what is missing.
 ///
 /// # Errors
 /// When one cannot be read; that it is not there is no error.
@@ -256,8 +257,8 @@ pub fn plan(stages: &[Stage], current: &Current, generations: &[GenerationStatus
 }
 
 /// Keeps one object in place.
-pub fn keep(plan: &mut Plan, reason: &str, object: &Object, current: &Current, generations: &[GenerationStatus]) {
-    let Object { target, manifest } = object;
+pub fn keep(plan: &mut Plan, reason: &str, object: &WantedObject, current: &Current, generations: &[GenerationStatus]) {
+    let WantedObject { target, manifest } = object;
     let found = current.get(target);
     let step = match (target.api_resource.kind.as_str(), found) {
         ("Deployment", found) => keep_deployment(plan, target, found, manifest, last(generations, target)),
@@ -493,16 +494,16 @@ pub fn is_free(key: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn deployment(name: &str, image: &str) -> Object {
+    fn deployment(name: &str, image: &str) -> WantedObject {
         let manifest = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": name, "namespace": "ns", "labels": {"app": name}},
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": {"spec": {"containers": [{"name": "c", "image": image}]}}},
         });
-        Object::new(Site::Management, manifest)
+        WantedObject::new(Site::Management, manifest)
     }
 
-    fn stage(keep: Vec<Object>) -> [Stage; 1] {
+    fn stage(keep: Vec<WantedObject>) -> [Stage; 1] {
         [Stage {
             keep,
             ..Stage::new("ApplyFailed")
@@ -510,7 +511,7 @@ mod tests {
     }
 
     /// As the server has it after it was written as wanted.
-    fn written(object: &Object, generation: i64) -> Object {
+    fn written(object: &WantedObject, generation: i64) -> WantedObject {
         let mut plan = Plan::new();
         keep(&mut plan, "", object, &Current::default(), &[]);
         let Some(Step::Create { object: manifest, .. }) = plan.stages[0].first() else {
@@ -524,13 +525,13 @@ mod tests {
         ] {
             manifest["metadata"][field] = value;
         }
-        Object {
+        WantedObject {
             manifest,
             ..object.clone()
         }
     }
 
-    fn seen(object: &Object, last_generation: i64) -> Vec<GenerationStatus> {
+    fn seen(object: &WantedObject, last_generation: i64) -> Vec<GenerationStatus> {
         let at = written(object, last_generation);
         generations(
             &stage(vec![object.clone()]),
@@ -539,7 +540,7 @@ mod tests {
         )
     }
 
-    fn printed(wanted: &Object, found: Object, generations: &[GenerationStatus]) -> String {
+    fn printed(wanted: &WantedObject, found: WantedObject, generations: &[GenerationStatus]) -> String {
         let plan = plan(&stage(vec![wanted.clone()]), &Current::holding([found]), generations);
         plan.to_string().trim().to_owned()
     }
@@ -592,7 +593,7 @@ mod tests {
     #[test]
     fn a_binding_with_another_role_is_made_anew() {
         let binding = |role: &str| {
-            Object::new(
+            WantedObject::new(
                 Site::Hub,
                 json!({
                     "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "b"},

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
 
-use super::{Paint, label, name, namespace, rows, status, tree::Node, verdict, works};
+use super::{Paint, label, name, namespace, rows, status, tree::TreeNode, verdict, works};
 
 const CONDITIONS: [&str; 3] = ["Available", "ManifestApplied", "RegistrationApplied"];
 
@@ -34,24 +34,24 @@ impl AddOns {
     pub fn tree(&self, paint: Paint) -> String {
         let mut nodes = Vec::new();
         for add_on in &self.offered {
-            let clusters: BTreeMap<String, Node> = self
+            let clusters: BTreeMap<String, TreeNode> = self
                 .of(add_on)
                 .map(|it| (namespace(it), self.cluster(it, paint)))
                 .collect();
             if !clusters.is_empty() {
-                nodes.push(Node::group(&name(add_on), clusters.into_values().collect()));
+                nodes.push(TreeNode::group(&name(add_on), clusters.into_values().collect()));
             }
         }
-        Node::group("ClusterManagementAddon", nodes).render()
+        TreeNode::group("ClusterManagementAddon", nodes).render()
     }
 
-    fn cluster(&self, installed: &DynamicObject, paint: Paint) -> Node {
+    fn cluster(&self, installed: &DynamicObject, paint: Paint) -> TreeNode {
         let conditions = &installed.data["status"]["conditions"];
         let told = |kind: &&str| {
             let word = verdict(status(conditions, kind), paint);
-            Node::leaf(kind, format!("{kind} -> {word}"))
+            TreeNode::leaf(kind, format!("{kind} -> {word}"))
         };
-        let mut below = vec![Node::group("Status", CONDITIONS.iter().map(told).collect())];
+        let mut below = vec![TreeNode::group("Status", CONDITIONS.iter().map(told).collect())];
         let (add_on, cluster) = (name(installed), namespace(installed));
         let is_of = |it: &&DynamicObject| {
             namespace(it) == cluster && label(it, "open-cluster-management.io/addon-name") == add_on
@@ -59,9 +59,9 @@ impl AddOns {
         let works: Vec<&DynamicObject> = self.works.iter().filter(is_of).collect();
         let resources = works::resources(&works, paint);
         if !resources.is_empty() {
-            below.push(Node::group("ManifestWork", resources));
+            below.push(TreeNode::group("ManifestWork", resources));
         }
-        Node::group(&cluster, below)
+        TreeNode::group(&cluster, below)
     }
 }
 

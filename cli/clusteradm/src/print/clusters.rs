@@ -2,7 +2,7 @@
 
 use kube::core::DynamicObject;
 
-use super::{condition, label, name, rows, text, tree::Node};
+use super::{condition, label, name, rows, text, tree::TreeNode};
 
 /// What is told of one cluster.
 struct Row {
@@ -59,17 +59,17 @@ pub fn table(clusters: &[DynamicObject]) -> String {
 /// The clusters as a tree.
 pub fn tree(clusters: &[DynamicObject]) -> String {
     let node = |it: Row| {
-        let capacity = vec![Node::leaf("Cpu", it.cpu), Node::leaf("Memory", it.memory)];
+        let capacity = vec![TreeNode::leaf("Cpu", it.cpu), TreeNode::leaf("Memory", it.memory)];
         let below = vec![
-            Node::leaf("Accepted", it.accepted),
-            Node::leaf("Available", it.available),
-            Node::leaf("ClusterSet", it.set),
-            Node::group("Capacity", capacity),
-            Node::leaf("KubernetesVersion", it.version),
+            TreeNode::leaf("Accepted", it.accepted),
+            TreeNode::leaf("Available", it.available),
+            TreeNode::leaf("ClusterSet", it.set),
+            TreeNode::group("Capacity", capacity),
+            TreeNode::leaf("KubernetesVersion", it.version),
         ];
-        Node::group(&it.name, below)
+        TreeNode::group(&it.name, below)
     };
-    Node::group("ManagedCluster", clusters.iter().map(Row::of).map(node).collect()).render()
+    TreeNode::group("ManagedCluster", clusters.iter().map(Row::of).map(node).collect()).render()
 }
 
 #[cfg(test)]

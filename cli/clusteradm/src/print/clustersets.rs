@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
 
-use super::{list, name, rows, text, tree::Node};
+use super::{list, name, rows, text, tree::TreeNode};
 
 /// What a set has beside itself: the namespaces it is bound to and its clusters, by its name.
 #[derive(Debug, Default)]
@@ -52,14 +52,14 @@ pub fn tree(sets: &[DynamicObject], around: &Around) -> String {
         let row = Row::of(it, around);
         let clusters = around.clusters.get(&row.name).map(|it| list(it));
         let below = vec![
-            Node::leaf("BoundNamespace", row.bound),
-            Node::leaf("Status", row.status),
-            Node::leaf("Clusters", clusters.unwrap_or_else(|| "[]".to_owned())),
-            Node::leaf("ManagedNamespaces", list(&row.managed)),
+            TreeNode::leaf("BoundNamespace", row.bound),
+            TreeNode::leaf("Status", row.status),
+            TreeNode::leaf("Clusters", clusters.unwrap_or_else(|| "[]".to_owned())),
+            TreeNode::leaf("ManagedNamespaces", list(&row.managed)),
         ];
-        Node::group(&row.name, below)
+        TreeNode::group(&row.name, below)
     };
-    Node::group("ManagedClusterSet", sets.iter().map(node).collect()).render()
+    TreeNode::group("ManagedClusterSet", sets.iter().map(node).collect()).render()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::{Paint, list, name, namespace, rows, status, text, tree::Node, verdict};
+use super::{Paint, list, name, namespace, rows, status, text, tree::TreeNode, verdict};
 
 /// The chosen clusters, by the namespace and the name of the placement.
 pub type Chosen = BTreeMap<(String, String), Vec<String>>;
@@ -38,25 +38,25 @@ pub fn tree(placements: &[DynamicObject], all: &Chosen, paint: Paint) -> String 
         let number = given["numberOfSelectedClusters"].as_i64().unwrap_or_default();
         let word = |kind: &str| verdict(status(condition_list(given), kind), paint);
         let conditions = vec![
-            Node::leaf("PlacementConditionSatisfied", word("PlacementSatisfied")),
-            Node::leaf("PlacementConditionMisconfigured", word("PlacementMisconfigured")),
+            TreeNode::leaf("PlacementConditionSatisfied", word("PlacementSatisfied")),
+            TreeNode::leaf("PlacementConditionMisconfigured", word("PlacementMisconfigured")),
         ];
         let clusters = chosen(it, all).unwrap_or_else(|| vec!["NoClusterSelected".to_owned()]);
         let below = vec![
-            Node::leaf("Namespace", namespace(it)),
-            Node::leaf("ClusterSet", list(&sets)),
-            Node::group(
+            TreeNode::leaf("Namespace", namespace(it)),
+            TreeNode::leaf("ClusterSet", list(&sets)),
+            TreeNode::group(
                 "Status",
                 vec![
-                    Node::leaf("NumberOfSelectedClusters", number.to_string()),
-                    Node::group("Conditions", conditions),
+                    TreeNode::leaf("NumberOfSelectedClusters", number.to_string()),
+                    TreeNode::group("Conditions", conditions),
                 ],
             ),
-            Node::leaf("PlacementDecision", list(&clusters)),
+            TreeNode::leaf("PlacementDecision", list(&clusters)),
         ];
-        Node::group(&name(it), below)
+        TreeNode::group(&name(it), below)
     };
-    Node::group("Placement", placements.iter().map(node).collect()).render()
+    TreeNode::group("Placement", placements.iter().map(node).collect()).render()
 }
 
 fn condition_list(status: &Value) -> &Value {

@@ -4,13 +4,13 @@
 
 /// A branch: `<part> value`, and what hangs on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct TreeNode {
     part: String,
     value: String,
-    below: Vec<Node>,
+    below: Vec<TreeNode>,
 }
 
-impl Node {
+impl TreeNode {
     /// A branch with others on it.
     pub fn group(part: &str, below: Vec<Self>) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Node {
     }
 }
 
-fn draw(nodes: &[Node], above: &mut Vec<bool>, text: &mut String) {
+fn draw(nodes: &[TreeNode], above: &mut Vec<bool>, text: &mut String) {
     for (at, node) in nodes.iter().enumerate() {
         for is_last in above.iter() {
             text.push_str(if *is_last { "    " } else { "│   " });
@@ -61,16 +61,19 @@ mod tests {
 
     #[test]
     fn a_tree_is_drawn_as_by_clusteradm() {
-        let capacity = Node::group("Capacity", vec![Node::leaf("Cpu", "4"), Node::leaf("Memory", "8Gi")]);
+        let capacity = TreeNode::group(
+            "Capacity",
+            vec![TreeNode::leaf("Cpu", "4"), TreeNode::leaf("Memory", "8Gi")],
+        );
         let cluster = |name: &str| {
             let below = vec![
-                Node::leaf("Accepted", "true"),
+                TreeNode::leaf("Accepted", "true"),
                 capacity.clone(),
-                Node::leaf("Version", ""),
+                TreeNode::leaf("Version", ""),
             ];
-            Node::group(name, below)
+            TreeNode::group(name, below)
         };
-        let tree = Node::group("ManagedCluster", vec![cluster("cluster1"), cluster("cluster2")]);
+        let tree = TreeNode::group("ManagedCluster", vec![cluster("cluster1"), cluster("cluster2")]);
         let expected = "\
 <ManagedCluster>_
 └── <cluster1>_
@@ -87,6 +90,6 @@ mod tests {
     └── <Version>_
 ";
         assert_eq!(tree.render(), expected.replace('_', " "));
-        assert_eq!(Node::group("Placement", vec![]).render(), "<Placement> \n");
+        assert_eq!(TreeNode::group("Placement", vec![]).render(), "<Placement> \n");
     }
 }

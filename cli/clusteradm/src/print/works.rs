@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::{Paint, condition, name, namespace, rows, status, text, tree::Node};
+use super::{Paint, condition, name, namespace, rows, status, text, tree::TreeNode};
 
 /// What is told of one work.
 struct Row {
@@ -37,30 +37,30 @@ pub fn table(works: &[DynamicObject]) -> String {
 
 /// The works as a tree: those of one cluster hang on one branch.
 pub fn tree(works: &[DynamicObject], paint: Paint) -> String {
-    let mut clusters: BTreeMap<String, Vec<Node>> = BTreeMap::new();
+    let mut clusters: BTreeMap<String, Vec<TreeNode>> = BTreeMap::new();
     for work in works {
         let it = Row::of(work);
         let mut below = vec![
-            Node::leaf("Number of Manifests", it.manifests),
-            Node::leaf("Applied", it.applied),
-            Node::leaf("Available", it.available),
+            TreeNode::leaf("Number of Manifests", it.manifests),
+            TreeNode::leaf("Applied", it.applied),
+            TreeNode::leaf("Available", it.available),
         ];
         let resources = resources(&[work], paint);
         if !resources.is_empty() {
-            below.push(Node::group("Resources", resources));
+            below.push(TreeNode::group("Resources", resources));
         }
         clusters
             .entry(namespace(work))
             .or_default()
-            .push(Node::group(&name(work), below));
+            .push(TreeNode::group(&name(work), below));
     }
-    let clusters = clusters.into_iter().map(|(name, works)| Node::group(&name, works));
-    Node::group("ManifestWork", clusters.collect()).render()
+    let clusters = clusters.into_iter().map(|(name, works)| TreeNode::group(&name, works));
+    TreeNode::group("ManifestWork", clusters.collect()).render()
 }
 
 /// What works made on their clusters, by kind.
-pub(super) fn resources(works: &[&DynamicObject], paint: Paint) -> Vec<Node> {
-    let mut kinds: BTreeMap<String, Vec<Node>> = BTreeMap::new();
+pub(super) fn resources(works: &[&DynamicObject], paint: Paint) -> Vec<TreeNode> {
+    let mut kinds: BTreeMap<String, Vec<TreeNode>> = BTreeMap::new();
     let of = |work: &&DynamicObject| -> Vec<Value> {
         let told = work.data["status"]["resourceStatus"]["manifests"].as_array();
         told.cloned().unwrap_or_default()
@@ -79,11 +79,11 @@ pub(super) fn resources(works: &[&DynamicObject], paint: Paint) -> Vec<Node> {
         kinds
             .entry(text(&meta["resource"]))
             .or_default()
-            .push(Node::leaf(&name, state));
+            .push(TreeNode::leaf(&name, state));
     }
     kinds
         .into_iter()
-        .map(|(kind, objects)| Node::group(&kind, objects))
+        .map(|(kind, objects)| TreeNode::group(&kind, objects))
         .collect()
 }
 

@@ -160,12 +160,12 @@ pub async fn init(line: &Line<'_>) -> Result<()> {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
         return output::print(&documents.join("---\n"));
     }
-    let mut tell = |step: hub::Step| match step {
+    let mut tell = |step: hub::InitStep| match step {
         _ if !options.wait => Ok(()),
-        hub::Step::Applied(_) => Ok(()),
-        hub::Step::CrdRegistered => output::say("CRD successfully registered."),
-        hub::Step::OperatorAvailable => output::say("Registration operator is now available."),
-        hub::Step::RegistrationAvailable => output::say("ClusterManager registration is now available."),
+        hub::InitStep::Applied(_) => Ok(()),
+        hub::InitStep::CrdRegistered => output::say("CRD successfully registered."),
+        hub::InitStep::OperatorAvailable => output::say("Registration operator is now available."),
+        hub::InitStep::RegistrationAvailable => output::say("ClusterManager registration is now available."),
     };
     let Some(invitation) = hub::init(&hub, &options, &mut tell).await? else {
         return Ok(());
@@ -405,13 +405,13 @@ pub async fn join(line: &Line<'_>) -> Result<()> {
     let prepared = cluster::prepare(&cluster, &options).await?;
     let all = prepared.manifests.all(&[]);
     charts::keep(&all, line.file("output-file").as_deref())?;
-    let mut tell = |step: cluster::Step| match step {
+    let mut tell = |step: cluster::JoinStep| match step {
         _ if !options.wait => Ok(()),
-        cluster::Step::Applied(_) => Ok(()),
-        cluster::Step::CrdRegistered => output::say("CRD successfully registered."),
-        cluster::Step::OperatorAvailable => output::say("Registration operator is now available."),
-        cluster::Step::KlusterletAvailable => output::say("Klusterlet is now available."),
-        cluster::Step::ClusterCreated => output::say("Managed cluster is created."),
+        cluster::JoinStep::Applied(_) => Ok(()),
+        cluster::JoinStep::CrdRegistered => output::say("CRD successfully registered."),
+        cluster::JoinStep::OperatorAvailable => output::say("Registration operator is now available."),
+        cluster::JoinStep::KlusterletAvailable => output::say("Klusterlet is now available."),
+        cluster::JoinStep::ClusterCreated => output::say("Managed cluster is created."),
     };
     if line.is_dry_run() {
         let documents: Vec<String> = all.iter().map(output::yaml).collect::<Result<_>>()?;
@@ -541,10 +541,10 @@ pub async fn upgrade(what: &str, line: &Line<'_>) -> Result<()> {
         timeout: line.timeout(),
         mode: line.mode(),
     };
-    let mut tell = |step: upgrade::Step| match step {
-        upgrade::Step::Applied(it) if options.mode == Mode::DryRun => output::say(it),
-        upgrade::Step::CrdRegistered if options.wait => output::say("CRD successfully registered."),
-        upgrade::Step::OperatorAvailable => output::say("Registration operator is now available."),
+    let mut tell = |step: upgrade::UpgradeStep| match step {
+        upgrade::UpgradeStep::Applied(it) if options.mode == Mode::DryRun => output::say(it),
+        upgrade::UpgradeStep::CrdRegistered if options.wait => output::say("CRD successfully registered."),
+        upgrade::UpgradeStep::OperatorAvailable => output::say("Registration operator is now available."),
         _ => Ok(()),
     };
     if is_hub {

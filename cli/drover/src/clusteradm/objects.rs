@@ -11,7 +11,7 @@ use crate::{
             clusterset::CreateClusterSet,
             placement::Placement,
             sampleapp::CreateSampleApp,
-            work::{CreateWork, Present},
+            work::{CreateWork, Existing},
         },
         delete::{
             clusterset::{Deletion, delete as delete_set},
@@ -101,7 +101,7 @@ async fn work(line: &Line<'_>) -> Result<()> {
         overwrite: line.flags.is_on("overwrite"),
         dry_run: line.is_dry_run(),
         output: None,
-        present: Present::Stays,
+        present: Existing::Stays,
     };
     match (create.clusters.is_empty(), &create.placement) {
         (true, None) => bail!("--clusters or --placement must be specified"),

@@ -36,8 +36,8 @@ pub struct Hub {
     /// Labels of what is made for clusters: KEY=VALUE,...
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Make no kinds, namespaces and bootstrap identity, and no Lease but in the namespace of this pod (POD_NAMESPACE): an
-    /// operator looks after them
+    /// Make no kinds, namespaces and bootstrap identity, and no Lease but in the namespace of this pod (POD_NAMESPACE):
+    /// an operator looks after them
     #[arg(long, hide = true)]
     installed_by_operator: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use client::{
 use installation::{
     Mode, charts,
     gates::{self, Gate},
-    hub::{self, InitOptions, Step},
+    hub::{self, InitOptions, InitStep},
     images::ImageFlags,
     resources::ResourceFlags,
     values::ValueFlags,
@@ -186,17 +186,17 @@ impl Init {
         let mut told = BTreeSet::new();
         let mut lines = Vec::new();
         let is_text = self.output == Format::Text;
-        let mut tell = |step: Step| match step {
+        let mut tell = |step: InitStep| match step {
             // Standard output is the program's that asked for JSON.
-            Step::Applied(line) if is_text && told.insert(line.name().to_owned()) => output::say(line),
-            Step::Applied(line) => {
+            InitStep::Applied(line) if is_text && told.insert(line.name().to_owned()) => output::say(line),
+            InitStep::Applied(line) => {
                 lines.push(line.to_string());
                 Ok(())
             }
             _ if !is_text || !options.wait => Ok(()),
-            Step::CrdRegistered => output::say("CRD successfully registered."),
-            Step::OperatorAvailable => output::say("Registration operator is now available."),
-            Step::RegistrationAvailable => output::say("ClusterManager registration is now available."),
+            InitStep::CrdRegistered => output::say("CRD successfully registered."),
+            InitStep::OperatorAvailable => output::say("Registration operator is now available."),
+            InitStep::RegistrationAvailable => output::say("ClusterManager registration is now available."),
         };
         let invitation = hub::init(&hub, &options, &mut tell).await?;
         match (invitation, self.output) {

@@ -1,7 +1,6 @@
-//! `drover join`: make a cluster one of a hub's.
-//! Upstream: clusteradm `join`, which installs an operator that installs the agent, and so does this, in [`install`].
-//! With `--foreground` the agent is this process instead; with `--embedded` the cluster is, too: a Kubernetes API of its
-//! own.
+//! `drover join`: make a cluster one of a hub's. Upstream: clusteradm `join`, which installs an operator that installs
+//! the agent, and so does this, in [`install`]. With `--foreground` the agent is this process instead; with
+//! `--embedded` the cluster is, too: a Kubernetes API of its own.
 
 mod install;
 
@@ -99,7 +98,7 @@ pub struct Join {
     #[command(flatten)]
     add_ons: AddOnCredentials,
     #[command(flatten)]
-    install: install::Install,
+    install: install::InstallFlags,
 }
 
 impl Join {

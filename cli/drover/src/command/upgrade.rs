@@ -9,7 +9,7 @@ use client::{connect::ApiServer, flags::Global};
 use installation::{
     Mode,
     images::ImageFlags,
-    upgrade::{self, Step, UpgradeOptions},
+    upgrade::{self, UpgradeOptions, UpgradeStep},
 };
 
 /// Run other images of an operator and of what it has made
@@ -70,12 +70,12 @@ impl Common {
     }
 }
 
-fn tell(wait: bool) -> impl FnMut(Step) -> Result<()> {
+fn tell(wait: bool) -> impl FnMut(UpgradeStep) -> Result<()> {
     move |step| match step {
-        Step::Applied(line) => output::say(line),
-        Step::CrdRegistered if wait => output::say("CRD successfully registered."),
-        Step::OperatorAvailable => output::say("Registration operator is now available."),
-        Step::CrdRegistered | Step::UpToDate => Ok(()),
+        UpgradeStep::Applied(line) => output::say(line),
+        UpgradeStep::CrdRegistered if wait => output::say("CRD successfully registered."),
+        UpgradeStep::OperatorAvailable => output::say("Registration operator is now available."),
+        UpgradeStep::CrdRegistered | UpgradeStep::UpToDate => Ok(()),
     }
 }
 

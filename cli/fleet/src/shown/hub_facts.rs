@@ -44,7 +44,7 @@ pub fn specify(object: &mut ClusterManager, facts: &HubFacts) {
     ] {
         *field = image();
     }
-    let gates_of = |component: &feature_gates::Component| -> Vec<FeatureGate> {
+    let gates_of = |component: &feature_gates::GatedComponent| -> Vec<FeatureGate> {
         let known = |name: &str| component.gates.iter().any(|it| it.0 == name);
         let ours = facts.gates.iter().filter(|it| known(&it.0));
         ours.map(|(name, is_on)| gate((name, *is_on))).collect()

@@ -1,5 +1,6 @@
-//! From a token and an address to the kubeconfig that an agent bootstraps with: the hub's CA is found and checked first.
-//! Upstream: clusteradm `join`, which sends the token to whoever answers. We ask without it, unless the caller says so.
+//! From a token and an address to the kubeconfig that an agent bootstraps with: the hub's CA is found and checked
+//! first. Upstream: clusteradm `join`, which sends the token to whoever answers. We ask without it, unless the caller
+//! says so.
 
 use std::path::{Path, PathBuf};
 

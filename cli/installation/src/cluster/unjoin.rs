@@ -43,7 +43,7 @@ pub struct UnjoinOptions {
 }
 
 /// The agent of a cluster, as it was found.
-pub enum Agent {
+pub enum InstalledAgent {
     /// An operator's, by its Klusterlet.
     Operated(Box<DynamicObject>),
     /// One of ours without an operator.
@@ -51,8 +51,8 @@ pub enum Agent {
 }
 
 /// What is to be taken away, and what speaks against it.
-pub struct Found {
-    agent: Agent,
+pub struct FoundAgent {
+    agent: InstalledAgent,
     /// The works of this agent that are still applied.
     pub works: Vec<String>,
     /// The API of the cluster that is managed.
@@ -62,7 +62,7 @@ pub struct Found {
     pub remarks: Vec<String>,
 }
 
-impl Found {
+impl FoundAgent {
     /// The manifests of what goes, for `--output-file`.
     pub fn manifests(&self) -> &[Value] {
         &self.manifests
@@ -73,7 +73,7 @@ impl Found {
 ///
 /// # Errors
 /// When the cluster has another name, and when the API server cannot be asked.
-pub async fn look(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Option<Found>> {
+pub async fn look(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Option<FoundAgent>> {
     let name = options.cluster_name.as_str();
     let klusterlets = operated::list(cluster, &operated::klusterlets()).await?;
     let of = |it: &DynamicObject| it.data["spec"]["clusterName"].as_str().unwrap_or_default().to_owned();
@@ -97,7 +97,7 @@ pub async fn look(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Option
     Ok(None)
 }
 
-async fn of_former(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Found> {
+async fn of_former(cluster: &ApiServer, options: &UnjoinOptions) -> Result<FoundAgent> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
     let home = namespaces.get_opt(&options.namespace).await;
     let home = home.map_err(|error| cluster.explain("could not look for the agent's namespace", &error))?;
@@ -117,8 +117,8 @@ async fn of_former(cluster: &ApiServer, options: &UnjoinOptions) -> Result<Found
             options.namespace
         ));
     }
-    Ok(Found {
-        agent: Agent::Former,
+    Ok(FoundAgent {
+        agent: InstalledAgent::Former,
         works: works(cluster, &id).await?,
         managed: cluster.clone(),
         manifests: former::agent_with_all(
@@ -136,7 +136,7 @@ async fn of_klusterlet(
     options: &UnjoinOptions,
     klusterlet: &DynamicObject,
     has_others: bool,
-) -> Result<Found> {
+) -> Result<FoundAgent> {
     let spec = &klusterlet.data["spec"];
     let name = klusterlet.name_any();
     let is_hosted = spec["deployOption"]["mode"]
@@ -160,7 +160,8 @@ async fn of_klusterlet(
         true => operator(cluster, &mut remarks).await?,
         false => vec![],
     };
-    // What lets works contain anything is nobody's but ours, and so is what an agent without an operator has left of it.
+    // What lets works contain anything is nobody's but ours, and so is what an agent without an operator has left of
+    // it.
     let bindings = [
         administrator_binding(&name),
         "open-cluster-management:drover-agent:administrator".to_owned(),
@@ -180,8 +181,8 @@ async fn of_klusterlet(
         remarks.push(format!("namespace {home} stays: other Deployments are in it"));
     }
     manifests.splice(0..0, first);
-    Ok(Found {
-        agent: Agent::Operated(Box::new(klusterlet.clone())),
+    Ok(FoundAgent {
+        agent: InstalledAgent::Operated(Box::new(klusterlet.clone())),
         works: works(&managed, klusterlet.metadata.uid.as_deref().unwrap_or_default()).await?,
         managed,
         manifests,
@@ -245,7 +246,7 @@ async fn works(cluster: &ApiServer, agent: &str) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// When it has works still, what the API server refuses, and what is still there after the timeout.
-pub async fn unjoin(cluster: &ApiServer, options: &UnjoinOptions, found: &Found) -> Result<Vec<Line>> {
+pub async fn unjoin(cluster: &ApiServer, options: &UnjoinOptions, found: &FoundAgent) -> Result<Vec<Line>> {
     let name = &options.cluster_name;
     if !found.works.is_empty() && !options.force {
         bail!(
@@ -258,8 +259,8 @@ pub async fn unjoin(cluster: &ApiServer, options: &UnjoinOptions, found: &Found)
     let manifests = found.manifests.iter().cloned();
     // The agent first: it would clean up after the works that are let go.
     let (deployments, rest): (Vec<Value>, Vec<Value>) = match &found.agent {
-        Agent::Former => manifests.partition(|it| it["kind"] == "Deployment"),
-        Agent::Operated(klusterlet) => {
+        InstalledAgent::Former => manifests.partition(|it| it["kind"] == "Deployment"),
+        InstalledAgent::Operated(klusterlet) => {
             let kind = operated::klusterlets();
             let klusterlet = klusterlet.name_any();
             let deleted = operated::delete(cluster, &kind, &klusterlet, NAME, options.mode, options.timeout).await?;

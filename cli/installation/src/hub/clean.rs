@@ -1,9 +1,8 @@
-//! A hub is taken off its cluster: first the ClusterManager, whose operator takes away everything that it has made, then
-//! the operator.
-//! Upstream: clusteradm `pkg/cmd/clean/exec.go`. We differ in that no cluster may be left, available or not (nobody
-//! would clean up after it), in that what clusters join with goes as well, in that it is waited for by a watch and with
-//! what it waits for, in that a ClusterManager that nobody would clean up after is not deleted, and in that a dry run
-//! writes nothing.
+//! A hub is taken off its cluster: first the ClusterManager, whose operator takes away everything that it has made,
+//! then the operator. Upstream: clusteradm `pkg/cmd/clean/exec.go`. We differ in that no cluster may be left, available
+//! or not (nobody would clean up after it), in that what clusters join with goes as well, in that it is waited for by a
+//! watch and with what it waits for, in that a ClusterManager that nobody would clean up after is not deleted, and in
+//! that a dry run writes nothing.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -18,7 +18,7 @@ use super::{
 
 /// All of them.
 #[derive(Clone)]
-pub struct Sources {
+pub struct HubCaches {
     /// ClusterManagers.
     pub managers: Cache<ClusterManager>,
     /// The Deployments of hubs.
@@ -48,7 +48,7 @@ pub fn shaped(caches: Caches) -> Caches {
     })
 }
 
-impl Sources {
+impl HubCaches {
     /// Asks for all of them.
     pub fn new(caches: &Caches, options: &Options) -> Self {
         let secrets = |name: &str| caches.watching::<Secret>(named(name));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signer_is_renewed_when_a_fifth_of_its_life_is_left() {
+    fn a_signer_is_renewed_after_four_fifths_of_its_life() {
         let signer = new_signer(365 * DAY, now()).unwrap();
         assert_eq!(signer.signer_is_due(365 * DAY, days(291)), None);
         assert!(

@@ -1,10 +1,11 @@
 //! Puts a hub on a cluster as a ClusterManager says, and takes it off again.
 //!
 //! Root: ClusterManager. Reads: the objects that it makes, their pods, the Secrets and ConfigMaps of the operator's
-//! namespace that it copies or follows, the nodes of the control plane, and the Secret `external-hub-kubeconfig`. Writes:
-//! CRDs, RBAC, Services, Deployments, webhook configurations, Secrets, the namespace, and the ClusterManager's status and
-//! finalizer. Never: a CRD that a newer release wrote, and the hub of an older ClusterManager in the same namespace.
-//! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/{clustermanagercontroller,statuscontroller}`.
+//! namespace that it copies or follows, the nodes of the control plane, and the Secret `external-hub-kubeconfig`.
+//! Writes: CRDs, RBAC, Services, Deployments, webhook configurations, Secrets, the namespace, and the ClusterManager's
+//! status and finalizer. Never: a CRD that a newer release wrote, and the hub of an older ClusterManager in the same
+//! namespace. Upstream: ocm
+//! `pkg/operator/operators/clustermanager/controllers/{clustermanagercontroller,statuscontroller}`.
 
 mod conclusion;
 mod look;
@@ -18,7 +19,7 @@ use ocm_reconcile::{Clients, ObserveError, Outcome, Plan, Reconciler, StatusFiel
 
 use self::seen::Course;
 pub use self::{look::ClusterManagers, seen::Seen};
-use super::{hosted, owner, wanted::Hub};
+use super::{hosted, owner, wanted::HubObjects};
 
 /// Keeps a hub until it is taken off.
 pub const FINALIZER: &str = "operator.open-cluster-management.io/cluster-manager-cleanup";
@@ -75,7 +76,7 @@ impl Reconciler for ClusterManagers {
         let Some(manager) = seen.manager.as_deref() else {
             return plan;
         };
-        let hub = Hub::of(manager, &seen.options, &seen.facts);
+        let hub = HubObjects::of(manager, &seen.options, &seen.facts);
         match seen.course() {
             Course::Nothing => {}
             Course::Refused(reason, message) => {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Layout,
-    objects::{Apis, Current, Object},
+    objects::{Apis, Current, WantedObject},
 };
 
 fn seen(manager: Value, layout: Layout) -> Seen {
@@ -109,7 +109,7 @@ fn a_finalizer_comes_before_everything_else() {
 }
 
 #[test]
-fn a_hosted_hub_asks_for_tokens_before_its_pods_are_made() {
+fn a_hosted_hub_asks_for_tokens_before_its_pods() {
     let hosted = json!({"deployOption": {"mode": "Hosted", "hosted": {
         "registrationWebhookConfiguration": {"address": "hooks.example", "port": 30443},
         "workWebhookConfiguration": {"address": "10.0.0.1", "port": 31443},
@@ -156,12 +156,12 @@ fn what_is_not_possible_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_refused_cluster_manager_goes_and_leaves_the_hub_of_the_other() {
+fn a_refused_cluster_manager_leaves_the_hub_of_the_other() {
     let mut manager = manager(json!({}));
     manager["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let mut seen = seen(manager, Layout::Upstream);
     seen.elder = Some("first".to_owned());
-    seen.current = Current::holding([Object::new(
+    seen.current = Current::holding([WantedObject::new(
         Site::Hub,
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management-hub"}}),
     )]);

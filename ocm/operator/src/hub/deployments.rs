@@ -4,7 +4,7 @@
 use ocm_api::operator::ResourceQosClass;
 use serde_json::{Value, json};
 
-use super::wanted::{Hub, Image, Webhook};
+use super::wanted::{HubObjects, Image, Webhook};
 use crate::feature_gates;
 
 /// Where a hub on another cluster is said to be, in the pods of its components.
@@ -90,7 +90,7 @@ const POD_NAME: (&str, &str) = ("POD_NAME", "metadata.name");
 const POD_NAMESPACE: (&str, &str) = ("POD_NAMESPACE", "metadata.namespace");
 
 /// The Deployments that a hub is to have, in the order in which they are made.
-pub fn wanted(hub: &Hub<'_>) -> Vec<Value> {
+pub fn wanted(hub: &HubObjects<'_>) -> Vec<Value> {
     if hub.is_compact() {
         return vec![compact(hub)];
     }
@@ -128,7 +128,7 @@ pub fn wanted(hub: &Hub<'_>) -> Vec<Value> {
     all
 }
 
-fn registration_webhook_gates(hub: &Hub<'_>) -> Vec<String> {
+fn registration_webhook_gates(hub: &HubObjects<'_>) -> Vec<String> {
     let gates = feature_gates::HUB_REGISTRATION.arguments(hub.registration_gates());
     match gates.is_empty() {
         true => vec!["--feature-gates=DefaultClusterSet=true".to_owned()],
@@ -144,7 +144,7 @@ fn list(flag: &str, values: &[&str]) -> Option<String> {
     (!values.is_empty()).then(|| format!("--{flag}={}", values.join(",")))
 }
 
-fn registration(hub: &Hub<'_>) -> Value {
+fn registration(hub: &HubObjects<'_>) -> Value {
     let mut arguments = words(&["/registration", "controller"]);
     arguments.extend(feature_gates::HUB_REGISTRATION.arguments(hub.registration_gates()));
     arguments.extend(list("cluster-auto-approval-users", &hub.formerly_auto_approved_users()));
@@ -175,7 +175,7 @@ fn registration(hub: &Hub<'_>) -> Value {
 }
 
 /// What the cluster importer is told.
-fn importer(hub: &Hub<'_>) -> Vec<String> {
+fn importer(hub: &HubObjects<'_>) -> Vec<String> {
     if !hub.has_importer() {
         return Vec::new();
     }
@@ -206,7 +206,7 @@ fn importer(hub: &Hub<'_>) -> Vec<String> {
 }
 
 /// The labels that the hub's own objects get: those that are synced.
-fn own_labels(hub: &Hub<'_>) -> Option<String> {
+fn own_labels(hub: &HubObjects<'_>) -> Option<String> {
     let all = hub.labels.as_object().into_iter().flatten();
     let free = all.filter(|it| crate::objects::is_free(it.0));
     let pairs: Vec<String> = free
@@ -215,12 +215,12 @@ fn own_labels(hub: &Hub<'_>) -> Option<String> {
     (!pairs.is_empty()).then(|| pairs.join(","))
 }
 
-fn kubeconfig(hub: &Hub<'_>) -> Option<String> {
+fn kubeconfig(hub: &HubObjects<'_>) -> Option<String> {
     hub.is_hosted.then(|| format!("--kubeconfig={KUBECONFIG}"))
 }
 
 fn webhook(
-    hub: &Hub<'_>,
+    hub: &HubObjects<'_>,
     name: &str,
     (account, container, certificate): (&str, &str, &str),
     webhook: &Webhook,
@@ -262,7 +262,7 @@ fn webhook(
     deployment(hub, component)
 }
 
-fn placement(hub: &Hub<'_>) -> Value {
+fn placement(hub: &HubObjects<'_>) -> Value {
     let account = "placement-controller-sa";
     let mut arguments = words(&["/placement", "controller"]);
     arguments.extend(kubeconfig(hub));
@@ -292,7 +292,7 @@ fn placement(hub: &Hub<'_>) -> Value {
     deployment(hub, component)
 }
 
-fn debug_server(hub: &Hub<'_>, image: Image, program: &str, port: i32) -> Value {
+fn debug_server(hub: &HubObjects<'_>, image: Image, program: &str, port: i32) -> Value {
     let mut arguments = words(&[program, "debug"]);
     arguments.push(format!("--listen=0.0.0.0:{port}"));
     arguments.push("--disable-leader-election".to_owned());
@@ -312,11 +312,11 @@ fn debug_server(hub: &Hub<'_>, image: Image, program: &str, port: i32) -> Value 
 }
 
 /// The port of the pods at which placements can be tried out.
-pub fn debug_port(hub: &Hub<'_>) -> i32 {
+pub fn debug_port(hub: &HubObjects<'_>) -> i32 {
     if hub.is_compact() { DEBUG_BESIDE_WEBHOOKS } else { DEBUG }
 }
 
-fn add_on_manager(hub: &Hub<'_>) -> Value {
+fn add_on_manager(hub: &HubObjects<'_>) -> Value {
     let account = "addon-manager-controller-sa";
     let mut arguments = words(&["/addon", "manager"]);
     arguments.extend(kubeconfig(hub));
@@ -341,7 +341,7 @@ fn add_on_manager(hub: &Hub<'_>) -> Value {
     deployment(hub, component)
 }
 
-fn work(hub: &Hub<'_>) -> Value {
+fn work(hub: &HubObjects<'_>) -> Value {
     let account = "work-controller-sa";
     let name = format!("{}-{WORK}", hub.name);
     let mut arguments = words(&["/work", "manager"]);
@@ -381,7 +381,7 @@ fn work(hub: &Hub<'_>) -> Value {
 }
 
 /// A hub in one Deployment: all controllers and all webhooks in one process.
-fn compact(hub: &Hub<'_>) -> Value {
+fn compact(hub: &HubObjects<'_>) -> Value {
     let port = hub.registration_webhook.port;
     let mut arguments = words(&["hub", "--leader-elect", "--installed-by-operator"]);
     arguments.extend(kubeconfig(hub));
@@ -433,8 +433,8 @@ fn compact(hub: &Hub<'_>) -> Value {
 }
 
 /// The gates of one process that is all of a hub, where they are not as it has them by default.
-fn compact_gates(hub: &Hub<'_>) -> Vec<String> {
-    const BY_DEFAULT: [(&feature_gates::Component, &str, bool); 8] = [
+fn compact_gates(hub: &HubObjects<'_>) -> Vec<String> {
+    const BY_DEFAULT: [(&feature_gates::GatedComponent, &str, bool); 8] = [
         (&feature_gates::HUB_REGISTRATION, "DefaultClusterSet", true),
         (&feature_gates::HUB_REGISTRATION, "ResourceCleanup", true),
         (&feature_gates::HUB_REGISTRATION, "ClusterProfile", false),
@@ -454,13 +454,13 @@ fn compact_gates(hub: &Hub<'_>) -> Vec<String> {
         .collect()
 }
 
-fn mounts(hub: &Hub<'_>) -> Vec<Value> {
+fn mounts(hub: &HubObjects<'_>) -> Vec<Value> {
     let mut mounts = vec![json!({"name": "tmpdir", "mountPath": "/tmp"})];
     mounts.extend(hub.is_hosted.then(kubeconfig_mount));
     mounts
 }
 
-fn volumes(hub: &Hub<'_>, account: &str) -> Vec<Value> {
+fn volumes(hub: &HubObjects<'_>, account: &str) -> Vec<Value> {
     let mut volumes = vec![json!({"name": "tmpdir", "emptyDir": {}})];
     volumes.extend(hub.is_hosted.then(|| kubeconfig_volume(account)));
     volumes
@@ -474,7 +474,7 @@ fn kubeconfig_volume(account: &str) -> Value {
     json!({"name": "kubeconfig", "secret": {"secretName": format!("{account}-kubeconfig")}})
 }
 
-fn container_of(hub: &Hub<'_>, it: Container<'_>) -> Value {
+fn container_of(hub: &HubObjects<'_>, it: Container<'_>) -> Value {
     let environment = it.environment.iter();
     let environment: Vec<Value> = environment
         .map(|(name, path)| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}))
@@ -509,7 +509,7 @@ fn container_of(hub: &Hub<'_>, it: Container<'_>) -> Value {
     container
 }
 
-fn resources(hub: &Hub<'_>) -> Value {
+fn resources(hub: &HubObjects<'_>) -> Value {
     let Some(asked) = &hub.spec.resource_requirement else {
         return json!({"requests": {"cpu": "2m", "memory": "16Mi"}});
     };
@@ -524,7 +524,7 @@ fn resources(hub: &Hub<'_>) -> Value {
     }
 }
 
-fn deployment(hub: &Hub<'_>, it: Component<'_>) -> Value {
+fn deployment(hub: &HubObjects<'_>, it: Component<'_>) -> Value {
     let name = format!("{}-{}", hub.name, it.name);
     let labelled = |app: &str| {
         let mut labels = hub.labels.clone();

@@ -5,9 +5,9 @@ use ocm_reconcile::{Site, Target};
 
 use crate::objects::target;
 
-/// What it left, in the namespace of hubs and beside it: taken away when the operator's pods run. Its Lease stays, which
-/// the next hub takes. Upstream's role lets an operator see no Secret but upstream's, so that in upstream's layout the
-/// certificate that nobody uses any more stays.
+/// What it left, in the namespace of hubs and beside it: taken away when the operator's pods run. Its Lease stays,
+/// which the next hub takes. Upstream's role lets an operator see no Secret but upstream's, so that in upstream's
+/// layout the certificate that nobody uses any more stays.
 pub fn targets(is_compact: bool) -> Vec<Target> {
     let in_namespace = [
         ("Deployment", "drover-hub"),

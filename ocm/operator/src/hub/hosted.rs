@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use super::{
     roles,
-    wanted::{EXTERNAL_KUBECONFIG, Hub},
+    wanted::{EXTERNAL_KUBECONFIG, HubObjects},
 };
-use crate::objects::{Current, Object, target};
+use crate::objects::{Current, WantedObject, target};
 
 /// How long tokens are asked for.
 const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(8640);
@@ -134,7 +134,7 @@ pub struct Token {
 }
 
 /// Where a ServiceAccount is said of.
-fn kubeconfig_secret(hub: &Hub<'_>, account: &str) -> ocm_reconcile::Target {
+fn kubeconfig_secret(hub: &HubObjects<'_>, account: &str) -> ocm_reconcile::Target {
     target(
         Site::Management,
         "Secret",
@@ -144,7 +144,7 @@ fn kubeconfig_secret(hub: &Hub<'_>, account: &str) -> ocm_reconcile::Target {
 }
 
 /// What has to be seen of kubeconfigs.
-pub fn targets(hub: &Hub<'_>) -> Vec<ocm_reconcile::Target> {
+pub fn targets(hub: &HubObjects<'_>) -> Vec<ocm_reconcile::Target> {
     let accounts = roles::accounts(hub).into_iter().flat_map(|account| {
         let on_hub = target(Site::Hub, "ServiceAccount", Some(&hub.namespace), account);
         [on_hub, kubeconfig_secret(hub, account)]
@@ -154,12 +154,12 @@ pub fn targets(hub: &Hub<'_>) -> Vec<ocm_reconcile::Target> {
 
 /// The kubeconfigs of components, and the ServiceAccounts of which a token has to be asked for first.
 pub fn kubeconfigs(
-    hub: &Hub<'_>,
+    hub: &HubObjects<'_>,
     way: &Way,
     current: &Current,
     tokens: &BTreeMap<String, Token>,
     now: Timestamp,
-) -> (Vec<Object>, Vec<&'static str>) {
+) -> (Vec<WantedObject>, Vec<&'static str>) {
     let (mut objects, mut missing) = (Vec::new(), Vec::new());
     for account in roles::accounts(hub) {
         let found = current.get(&target(Site::Hub, "ServiceAccount", Some(&hub.namespace), account));
@@ -190,7 +190,7 @@ pub fn kubeconfigs(
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": secret.name, "namespace": hub.namespace, "labels": hub.labels}, "data": data,
         });
-        objects.push(Object::new(Site::Management, manifest));
+        objects.push(WantedObject::new(Site::Management, manifest));
     }
     (objects, missing)
 }
@@ -224,7 +224,7 @@ fn margin(token: &str, ends: Timestamp) -> SignedDuration {
 }
 
 /// Asks for tokens.
-pub fn ask(plan: &mut Plan, hub: &Hub<'_>, accounts: &[&'static str]) {
+pub fn ask(plan: &mut Plan, hub: &HubObjects<'_>, accounts: &[&'static str]) {
     plan.stage();
     for account in accounts {
         let request = TokenRequest {

@@ -4,8 +4,8 @@
 //! namespaces -> CRDs -> Secrets -> RBAC, Services -> kubeconfigs -> Deployments -> (pods run) -> webhooks -> surplus
 //! ```
 //!
-//! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/clustermanagercontroller`. It deletes what a layout or
-//! a gate no longer has at once; ours waits for the pods that take over, where there are such.
+//! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/clustermanagercontroller`. It deletes what a layout
+//! or a gate no longer has at once; ours waits for the pods that take over, where there are such.
 
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::crds as our_crds;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::{
     deployments, former, network_policies, roles,
-    wanted::{Hub, WORK_DRIVER_CONFIG},
+    wanted::{HubObjects, WORK_DRIVER_CONFIG},
     webhooks,
 };
 use crate::{
     crds,
-    objects::{Current, Object, Stage, target},
+    objects::{Current, Stage, WantedObject, target},
 };
 
 /// Reasons of the condition `Applied`.
@@ -65,7 +65,7 @@ pub struct Install {
     /// The namespaces.
     pub namespaces: Stage,
     /// The CRDs.
-    pub crds: Vec<Object>,
+    pub crds: Vec<WantedObject>,
     /// Everything else up to the Deployments.
     pub stages: Vec<Stage>,
     /// What waits until the pods run.
@@ -78,8 +78,8 @@ pub struct Install {
 
 /// What a hub is made of, seen what is there; `kubeconfigs` are those of its ServiceAccounts, where the hub is on
 /// another cluster.
-pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, current: &Current) -> Install {
-    let all: Vec<Object> = deployments::wanted(hub).into_iter().map(management).collect();
+pub fn install(hub: &HubObjects<'_>, sources: &Sources, kubeconfigs: Vec<WantedObject>, current: &Current) -> Install {
+    let all: Vec<WantedObject> = deployments::wanted(hub).into_iter().map(management).collect();
     let rolling: Vec<String> = all
         .iter()
         .filter(|it| !is_ready(it, current))
@@ -137,7 +137,7 @@ pub fn install(hub: &Hub<'_>, sources: &Sources, kubeconfigs: Vec<Object>, curre
         let object = of_hub(manifest);
         match (is_settled, current.get(&object.target)) {
             (true, _) => last_webhooks.keep.push(object),
-            (false, Some(found)) => last_webhooks.keep.push(Object {
+            (false, Some(found)) => last_webhooks.keep.push(WantedObject {
                 manifest: webhooks::with_authorities(found, &hub.facts.authorities),
                 ..object
             }),
@@ -215,7 +215,7 @@ impl Install {
 }
 
 /// Everything that has to be seen before it can be said what is to be done.
-pub fn targets(hub: &Hub<'_>, sources: &Sources, is_settled: bool) -> Vec<Target> {
+pub fn targets(hub: &HubObjects<'_>, sources: &Sources, is_settled: bool) -> Vec<Target> {
     let all = install(hub, sources, Vec::new(), &Current::default());
     let mut targets: Vec<Target> = all.crds.iter().map(|it| it.target.clone()).collect();
     targets.extend(all.namespaces.targets().cloned());
@@ -262,7 +262,7 @@ pub fn crd_targets() -> Vec<Target> {
     ours.map(|it| crds::target(Site::Hub, &it)).collect()
 }
 
-fn definitions(hub: &Hub<'_>, current: &Current, is_settled: bool) -> Vec<Object> {
+fn definitions(hub: &HubObjects<'_>, current: &Current, is_settled: bool) -> Vec<WantedObject> {
     let conversion = webhooks::conversion(hub);
     let wanted = our_crds::hub().into_iter().filter(|it| {
         let is_of_others = it["metadata"]["name"] == CLUSTER_PROFILES;
@@ -285,7 +285,7 @@ fn definitions(hub: &Hub<'_>, current: &Current, is_settled: bool) -> Vec<Object
     wanted.map(object).collect()
 }
 
-fn namespaces(hub: &Hub<'_>) -> Stage {
+fn namespaces(hub: &HubObjects<'_>) -> Stage {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hub.namespace, "labels": hub.labels}});
     let mut stage = Stage::new(HUB_FAILED);
@@ -297,7 +297,7 @@ fn namespaces(hub: &Hub<'_>) -> Stage {
 }
 
 /// Copies of Secrets, where the pods are.
-fn secrets(hub: &Hub<'_>, sources: &Sources) -> Stage {
+fn secrets(hub: &HubObjects<'_>, sources: &Sources) -> Stage {
     let mut stage = Stage::new(HUB_FAILED);
     let pull_secret = hub.options.image_pull_secret_name.as_str();
     let mut all = vec![(pull_secret, &sources.pull_secret)];
@@ -318,28 +318,28 @@ fn secrets(hub: &Hub<'_>, sources: &Sources) -> Stage {
     stage
 }
 
-fn of_hub(manifest: Value) -> Object {
-    Object::new(Site::Hub, manifest)
+fn of_hub(manifest: Value) -> WantedObject {
+    WantedObject::new(Site::Hub, manifest)
 }
 
-fn management(manifest: Value) -> Object {
-    Object::new(Site::Management, manifest)
+fn management(manifest: Value) -> WantedObject {
+    WantedObject::new(Site::Management, manifest)
 }
 
-fn of_hub_named(hub: &Hub<'_>, kind: &str, name: &str) -> Target {
+fn of_hub_named(hub: &HubObjects<'_>, kind: &str, name: &str) -> Target {
     let namespace = (!kind.starts_with("Cluster")).then_some(hub.namespace.as_str());
     target(Site::Hub, kind, namespace, name)
 }
 
 /// Whether a Service is not there yet, or leads to these pods already.
-fn leads_there(service: &Object, current: &Current) -> bool {
+fn leads_there(service: &WantedObject, current: &Current) -> bool {
     current
         .get(&service.target)
         .is_none_or(|it| it["spec"]["selector"] == service.manifest["spec"]["selector"])
 }
 
 /// Whether a Deployment of all of a hub is still the one that answers webhooks, and is to become one that does not.
-fn holds_webhooks(hub: &Hub<'_>, deployment: &Object, current: &Current) -> bool {
+fn holds_webhooks(hub: &HubObjects<'_>, deployment: &WantedObject, current: &Current) -> bool {
     let program = |it: &Value| it["spec"]["template"]["spec"]["containers"][0]["args"][0].clone();
     let becomes = current.get(&deployment.target).is_some_and(|it| program(it) == "hub");
     if hub.is_compact() || !becomes || program(&deployment.manifest) == "hub" {
@@ -351,7 +351,7 @@ fn holds_webhooks(hub: &Hub<'_>, deployment: &Object, current: &Current) -> bool
 }
 
 /// Whether a Deployment is as it is to be, and all its pods are, and run.
-pub fn is_ready(deployment: &Object, current: &Current) -> bool {
+pub fn is_ready(deployment: &WantedObject, current: &Current) -> bool {
     let Some(found) = current.get(&deployment.target) else {
         return false;
     };

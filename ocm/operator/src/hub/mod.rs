@@ -81,7 +81,7 @@ impl Default for Options {
 
 /// The controllers of ClusterManagers.
 pub fn controllers(client: &Client, caches: &Caches, options: Options) -> Vec<Controller> {
-    let (sources, options) = (caches::Sources::new(caches, &options), Arc::new(options));
+    let (sources, options) = (caches::HubCaches::new(caches, &options), Arc::new(options));
     vec![
         Controller::new(ServingCertificates::new(client.clone(), &sources, options.clone())),
         Controller::new(ClusterManagers::new(client.clone(), &sources, options)),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     deployments::{self, ADD_ON_MANAGER_APP, PLACEMENT_APP, REGISTRATION_APP},
-    wanted::Hub,
+    wanted::HubObjects,
 };
 
 /// All of them.
@@ -18,7 +18,7 @@ pub const NAMES: [&str; 5] = [
 ];
 
 /// The policies, if the ClusterManager asks for them.
-pub fn wanted(hub: &Hub<'_>) -> Vec<Value> {
+pub fn wanted(hub: &HubObjects<'_>) -> Vec<Value> {
     if !hub.has_network_policies() {
         return Vec::new();
     }

@@ -1,7 +1,6 @@
-//! Taking a hub away.
-//! Upstream: ocm `.../clustermanagercontroller`, `clean` of each of its reconcilers: CRDs first, as long as the hub still
-//! runs that cleans up after their objects, and then everything else. Upstream deletes webhook configurations last; ours
-//! before their pods, because an API server that asks nobody refuses every write.
+//! Taking a hub away. Upstream: ocm `.../clustermanagercontroller`, `clean` of each of its reconcilers: CRDs first, as
+//! long as the hub still runs that cleans up after their objects, and then everything else. Upstream deletes webhook
+//! configurations last; ours before their pods, because an API server that asks nobody refuses every write.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use ocm_reconcile::{Plan, Site, Target};
 
 use super::{
     install::{self, CRDS_FAILED, CRDS_THAT_GO_FIRST, HUB_FAILED, Sources},
-    wanted::Hub,
+    wanted::HubObjects,
 };
 use crate::{
     OCM_VERSION, crds,
@@ -34,7 +33,7 @@ const ORDER: [&str; 9] = [
 ];
 
 /// What has to be seen.
-pub fn targets(hub: &Hub<'_>) -> Vec<Target> {
+pub fn targets(hub: &HubObjects<'_>) -> Vec<Target> {
     let mut targets = install::targets(hub, &Sources::default(), false);
     targets.extend(install::crd_targets());
     targets
@@ -46,9 +45,9 @@ pub struct Left {
     pub crds: Vec<String>,
 }
 
-/// Takes a hub away, as far as it may go now; `since` is when that was asked for. `is_reached` says whether the hub, where
-/// it is on another cluster, answers.
-pub fn plan(plan: &mut Plan, hub: &Hub<'_>, current: &Current, is_reached: bool, since: SignedDuration) -> Left {
+/// Takes a hub away, as far as it may go now; `since` is when that was asked for. `is_reached` says whether the hub,
+/// where it is on another cluster, answers.
+pub fn plan(plan: &mut Plan, hub: &HubObjects<'_>, current: &Current, is_reached: bool, since: SignedDuration) -> Left {
     let mut left = Left { crds: Vec::new() };
     if is_reached {
         let all = install::crd_targets();

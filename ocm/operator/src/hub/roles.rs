@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{deployments::REGISTRATION_ACCOUNT, wanted::Hub};
+use super::{deployments::REGISTRATION_ACCOUNT, wanted::HubObjects};
 
 /// One rule: groups, resources, verbs, names of objects. Lists are words with blanks between them; `core` is the group
 /// without a name.
@@ -236,7 +236,7 @@ struct Part {
     role: &'static str,
     account: Option<&'static str>,
     rows: &'static [&'static [Row]],
-    is_there: fn(&Hub<'_>) -> bool,
+    is_there: fn(&HubObjects<'_>) -> bool,
 }
 
 const PARTS: &[Part] = &[
@@ -312,7 +312,7 @@ pub struct Roles {
 }
 
 /// The roles that a hub is to have.
-pub fn wanted(hub: &Hub<'_>) -> Roles {
+pub fn wanted(hub: &HubObjects<'_>) -> Roles {
     let mut roles = Roles {
         keep: Vec::new(),
         remove: Vec::new(),
@@ -351,16 +351,16 @@ pub fn wanted(hub: &Hub<'_>) -> Roles {
 }
 
 /// The ServiceAccounts of programs, which get a kubeconfig where the hub is on another cluster.
-pub fn accounts(hub: &Hub<'_>) -> Vec<&'static str> {
+pub fn accounts(hub: &HubObjects<'_>) -> Vec<&'static str> {
     let present = PARTS.iter().filter(|it| (it.is_there)(hub));
     present.filter_map(|it| it.account).collect()
 }
 
-fn role_name(hub: &Hub<'_>, role: &str) -> String {
+fn role_name(hub: &HubObjects<'_>, role: &str) -> String {
     format!("open-cluster-management:{}-{role}", hub.name)
 }
 
-fn rules(hub: &Hub<'_>, part: &Part) -> Vec<Value> {
+fn rules(hub: &HubObjects<'_>, part: &Part) -> Vec<Value> {
     let is_registration = part.role == "registration:controller";
     if is_registration && hub.is_compact() {
         let rights = hub.options.compact_rights.iter();
@@ -383,7 +383,7 @@ fn rules(hub: &Hub<'_>, part: &Part) -> Vec<Value> {
     rules
 }
 
-fn importer_rules(hub: &Hub<'_>) -> Vec<Value> {
+fn importer_rules(hub: &HubObjects<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = IMPORTER.iter().map(rule).collect();
     rules.push(json!({
         "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
@@ -404,14 +404,14 @@ fn rule((groups, resources, verbs, names): &Row) -> Value {
     rule
 }
 
-fn cluster_role(hub: &Hub<'_>, name: &str, rules: Vec<Value>) -> Value {
+fn cluster_role(hub: &HubObjects<'_>, name: &str, rules: Vec<Value>) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": name, "labels": hub.labels}, "rules": rules,
     })
 }
 
-fn binding(hub: &Hub<'_>, name: &str, role: &str, account: &str) -> Value {
+fn binding(hub: &HubObjects<'_>, name: &str, role: &str, account: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": name, "labels": hub.labels},
@@ -420,7 +420,7 @@ fn binding(hub: &Hub<'_>, name: &str, role: &str, account: &str) -> Value {
     })
 }
 
-fn service_account(hub: &Hub<'_>, name: &str) -> Value {
+fn service_account(hub: &HubObjects<'_>, name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": name, "namespace": hub.namespace, "labels": hub.labels},

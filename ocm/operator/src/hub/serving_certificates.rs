@@ -21,12 +21,12 @@ use serde_json::json;
 use self::pairs::{Seen, keep_pair, made, object};
 use super::{
     Options,
-    caches::Sources,
+    caches::HubCaches,
     certificates::{self, BUNDLE, BUNDLE_KEY, Pair, SIGNER},
     owner,
     wanted::{self, CREATED_BY},
 };
-use crate::objects::{self, Current, Object};
+use crate::objects::{self, Current, WantedObject};
 
 /// The verb of the step that makes a certificate.
 const MAKE: &str = "make";
@@ -44,7 +44,7 @@ pub struct ServingCertificates {
 
 impl ServingCertificates {
     /// Over these caches.
-    pub fn new(client: Client, sources: &Sources, options: Arc<Options>) -> Self {
+    pub fn new(client: Client, sources: &HubCaches, options: Arc<Options>) -> Self {
         Self {
             client,
             managers: sources.managers.clone(),
@@ -120,7 +120,7 @@ impl Reconciler for ServingCertificates {
             return plan;
         };
         plan.look_again(seen.options.certificates.look_again);
-        let place = Object::new(
+        let place = WantedObject::new(
             Site::Management,
             json!({
                 "apiVersion": "v1", "kind": "Namespace",
@@ -151,7 +151,7 @@ impl Reconciler for ServingCertificates {
         objects::keep(
             &mut plan,
             REASON,
-            &Object::new(Site::Management, bundle),
+            &WantedObject::new(Site::Management, bundle),
             &seen.current,
             &[],
         );

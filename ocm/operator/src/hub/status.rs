@@ -1,7 +1,7 @@
-//! What a ClusterManager says of its hub: conditions, from Deployments and pods.
-//! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/statuscontroller`. Upstream's `Progressing` counts pods
-//! that are ready, whichever image they are of, so that an image that does not start is no progress that is missing; ours
-//! says which pod does not start, and why.
+//! What a ClusterManager says of its hub: conditions, from Deployments and pods. Upstream: ocm
+//! `pkg/operator/operators/clustermanager/controllers/statuscontroller`. Upstream's `Progressing` counts pods that are
+//! ready, whichever image they are of, so that an image that does not start is no progress that is missing; ours says
+//! which pod does not start, and why.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
@@ -11,7 +11,7 @@ use ocm_api::{
 };
 use serde_json::Value;
 
-use super::{deployments, wanted::Hub};
+use super::{deployments, wanted::HubObjects};
 
 /// A Deployment, and what there is of it.
 pub struct Component<'a> {
@@ -107,7 +107,7 @@ fn container_obstacle(container: &ContainerStatus) -> Option<String> {
 }
 
 /// The conditions `HubRegistrationDegraded` and `HubPlacementDegraded`.
-pub fn degraded(hub: &Hub<'_>, components: &[Component<'_>]) -> [ConditionUpdate; 2] {
+pub fn degraded(hub: &HubObjects<'_>, components: &[Component<'_>]) -> [ConditionUpdate; 2] {
     let (registration, placement): (&[&str], &str) = match hub.is_compact() {
         true => (&[deployments::REGISTRATION], deployments::REGISTRATION),
         false => (

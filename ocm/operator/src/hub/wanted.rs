@@ -1,5 +1,5 @@
-//! What a ClusterManager asks for, read once: everything that its objects are made of.
-//! Upstream: ocm `pkg/operator/operators/clustermanager/controllers/clustermanagercontroller/clustermanager_controller.go`.
+//! What a ClusterManager asks for, read once: everything that its objects are made of. Upstream: ocm
+//! `pkg/operator/operators/clustermanager/controllers/clustermanagercontroller/clustermanager_controller.go`.
 
 use ocm_api::{
     namespaces,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Options;
 use crate::{
     Layout,
-    feature_gates::{self, Component},
+    feature_gates::{self, GatedComponent},
     objects,
 };
 
@@ -159,7 +159,7 @@ impl Webhook {
 
 /// What a ClusterManager asks for.
 #[derive(Clone, Debug)]
-pub struct Hub<'a> {
+pub struct HubObjects<'a> {
     /// The ClusterManager's name.
     pub name: &'a str,
     /// Where the components are.
@@ -192,7 +192,7 @@ pub fn namespace(manager: &ClusterManager) -> String {
     }
 }
 
-impl<'a> Hub<'a> {
+impl<'a> HubObjects<'a> {
     /// What this ClusterManager asks for.
     pub fn of(manager: &'a ClusterManager, options: &'a Options, facts: &'a Facts) -> Self {
         let spec = &manager.spec;
@@ -237,7 +237,7 @@ impl<'a> Hub<'a> {
     }
 
     /// All gates that the ClusterManager names, by component.
-    pub fn gates(&self) -> [(Component, &'a [FeatureGate]); 4] {
+    pub fn gates(&self) -> [(GatedComponent, &'a [FeatureGate]); 4] {
         let add_ons = self.spec.add_on_manager_configuration.as_ref();
         let placement = self.spec.placement_configuration.as_ref();
         [
@@ -255,7 +255,7 @@ impl<'a> Hub<'a> {
     }
 
     /// Whether a gate of a component is on.
-    pub fn is_on(&self, component: &Component, gate: &str) -> bool {
+    pub fn is_on(&self, component: &GatedComponent, gate: &str) -> bool {
         let mut all = self.gates().into_iter();
         let of = all.find(|(it, _)| it.title == component.title);
         of.is_some_and(|(component, asked)| component.is_on(asked, gate))
@@ -392,7 +392,7 @@ fn webhooks(spec: &ClusterManagerSpec) -> [Webhook; 3] {
 
 /// Why nothing is made of a ClusterManager: the reason of its condition `Applied`, and a sentence that names the field
 /// and what to write there.
-pub fn refusal(hub: &Hub<'_>) -> Option<(&'static str, String)> {
+pub fn refusal(hub: &HubObjects<'_>) -> Option<(&'static str, String)> {
     let of = hub.spec.registration_configuration.as_ref();
     for (number, driver) in of.iter().flat_map(|it| &it.registration_drivers).enumerate() {
         if driver.auth_type != RegistrationAuthType::Csr {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     deployments,
-    wanted::{ADD_ON_WEBHOOK, Hub, REGISTRATION_WEBHOOK, WORK_WEBHOOK, Webhook},
+    wanted::{ADD_ON_WEBHOOK, HubObjects, REGISTRATION_WEBHOOK, WORK_WEBHOOK, Webhook},
 };
 use crate::crds::Conversion;
 
@@ -104,13 +104,13 @@ const ROWS: [Row; 6] = [
 ];
 
 /// The configurations that a hub is to have, in the order in which they are made.
-pub fn configurations(hub: &Hub<'_>) -> Vec<Value> {
+pub fn configurations(hub: &HubObjects<'_>) -> Vec<Value> {
     let wanted = ROWS.iter().filter(|it| is_wanted(hub, it));
     wanted.map(|it| configuration(hub, it)).collect()
 }
 
 /// Kind and name of those that it is not to have.
-pub fn surplus(hub: &Hub<'_>) -> Vec<(&'static str, &'static str)> {
+pub fn surplus(hub: &HubObjects<'_>) -> Vec<(&'static str, &'static str)> {
     let surplus = ROWS.iter().filter(|it| !is_wanted(hub, it));
     surplus.map(|it| (it.kind, it.name)).collect()
 }
@@ -120,11 +120,11 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROWS.iter().map(|it| (it.kind, it.name))
 }
 
-fn is_wanted(hub: &Hub<'_>, row: &Row) -> bool {
+fn is_wanted(hub: &HubObjects<'_>, row: &Row) -> bool {
     hub.is_compact() || row.is_upstreams
 }
 
-fn configuration(hub: &Hub<'_>, row: &Row) -> Value {
+fn configuration(hub: &HubObjects<'_>, row: &Row) -> Value {
     let mut resources = row.resources.to_vec();
     if hub.is_compact() {
         resources.extend(row.more);
@@ -163,17 +163,17 @@ pub fn with_authorities(found: &Value, authorities: &str) -> Value {
     wanted
 }
 
-fn service_port(hub: &Hub<'_>, webhook: &Webhook) -> i32 {
+fn service_port(hub: &HubObjects<'_>, webhook: &Webhook) -> i32 {
     match &webhook.hosted {
-        // Upstream names the port at which the webhook listens on the other cluster, which a Service with an address does
-        // not have.
+        // Upstream names the port at which the webhook listens on the other cluster, which a Service with an address
+        // does not have.
         Some((_, port)) if hub.is_hosted => *port,
         _ => webhook.port,
     }
 }
 
 /// Who converts the add-on kinds. Upstream's hosted hub has nobody who does.
-pub fn conversion(hub: &Hub<'_>) -> Conversion {
+pub fn conversion(hub: &HubObjects<'_>) -> Conversion {
     // A hub on another cluster has the way to the webhooks of registration; in one process they are the same.
     let (service, webhook) = match hub.is_hosted && hub.is_compact() {
         true => (REGISTRATION_WEBHOOK, &hub.registration_webhook),
@@ -211,7 +211,7 @@ pub struct Way {
 }
 
 /// The Services that a hub is to have.
-pub fn services(hub: &Hub<'_>) -> Vec<Way> {
+pub fn services(hub: &HubObjects<'_>) -> Vec<Way> {
     let all = [
         (
             REGISTRATION_WEBHOOK,
@@ -250,7 +250,7 @@ pub fn services(hub: &Hub<'_>) -> Vec<Way> {
 }
 
 /// The Endpoints of Services whose webhooks are on another cluster and have an address.
-pub fn endpoints(hub: &Hub<'_>) -> Vec<Value> {
+pub fn endpoints(hub: &HubObjects<'_>) -> Vec<Value> {
     let all = [
         (REGISTRATION_WEBHOOK, &hub.registration_webhook),
         (WORK_WEBHOOK, &hub.work_webhook),
@@ -267,7 +267,7 @@ pub fn endpoints(hub: &Hub<'_>) -> Vec<Value> {
     endpoints.collect()
 }
 
-fn hosted_service(hub: &Hub<'_>, name: &str, is_by_address: bool, address: &str, port: i32) -> Value {
+fn hosted_service(hub: &HubObjects<'_>, name: &str, is_by_address: bool, address: &str, port: i32) -> Value {
     match is_by_address {
         true => service(
             hub,
@@ -278,7 +278,7 @@ fn hosted_service(hub: &Hub<'_>, name: &str, is_by_address: bool, address: &str,
     }
 }
 
-fn service(hub: &Hub<'_>, name: &str, spec: Value) -> Value {
+fn service(hub: &HubObjects<'_>, name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": name, "namespace": hub.namespace, "labels": hub.labels}, "spec": spec,
@@ -286,7 +286,7 @@ fn service(hub: &Hub<'_>, name: &str, spec: Value) -> Value {
 }
 
 /// The Service at which placements can be tried out, beside their pods.
-pub fn debug_service(hub: &Hub<'_>) -> Value {
+pub fn debug_service(hub: &HubObjects<'_>) -> Value {
     let app = match hub.is_compact() {
         true => deployments::REGISTRATION_APP,
         false => deployments::PLACEMENT_APP,
@@ -302,6 +302,6 @@ pub fn debug_service(hub: &Hub<'_>) -> Value {
 }
 
 /// Its name.
-pub fn debug_service_name(hub: &Hub<'_>) -> String {
+pub fn debug_service_name(hub: &HubObjects<'_>) -> String {
     format!("{}-placement", hub.name)
 }

@@ -50,28 +50,28 @@ pub struct ClusterApiStatus {
 
 /// A version of the kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Version(pub String);
+pub struct ServedVersion(pub String);
 
-impl Default for Version {
+impl Default for ServedVersion {
     fn default() -> Self {
         Self("v1beta1".to_owned())
     }
 }
 
 impl Resource for ClusterApiCluster {
-    type DynamicType = Version;
+    type DynamicType = ServedVersion;
     type Scope = DynamicResourceScope;
 
-    fn kind(_: &Version) -> Cow<'_, str> {
+    fn kind(_: &ServedVersion) -> Cow<'_, str> {
         "Cluster".into()
     }
-    fn group(_: &Version) -> Cow<'_, str> {
+    fn group(_: &ServedVersion) -> Cow<'_, str> {
         GROUP.into()
     }
-    fn version(version: &Version) -> Cow<'_, str> {
+    fn version(version: &ServedVersion) -> Cow<'_, str> {
         version.0.as_str().into()
     }
-    fn plural(_: &Version) -> Cow<'_, str> {
+    fn plural(_: &ServedVersion) -> Cow<'_, str> {
         PLURAL.into()
     }
     fn meta(&self) -> &ObjectMeta {
@@ -126,7 +126,7 @@ impl Clusters {
 
 /// Watches the Clusters in the version that the API server prefers, from when it serves one.
 async fn follow(client: Client, clusters: Clusters, cancel: CancellationToken) {
-    let mut watched: Option<(Version, CancellationToken)> = None;
+    let mut watched: Option<(ServedVersion, CancellationToken)> = None;
     let mut changes = clusters.definition.changes();
     while !cancel.is_cancelled() {
         changes.borrow_and_update();
@@ -158,7 +158,7 @@ async fn follow(client: Client, clusters: Clusters, cancel: CancellationToken) {
 ///
 /// # Errors
 /// When it cannot be asked.
-pub async fn served(client: &Client) -> Result<Option<Version>, kube::Error> {
+pub async fn served(client: &Client) -> Result<Option<ServedVersion>, kube::Error> {
     let groups = client.list_api_groups().await?;
     let Some(group) = groups.groups.into_iter().find(|it| it.name == GROUP) else {
         return Ok(None);
@@ -174,7 +174,7 @@ pub async fn served(client: &Client) -> Result<Option<Version>, kube::Error> {
             Err(error) => return Err(error),
         };
         if resources.iter().any(|it| it.name == PLURAL) {
-            return Ok(Some(Version(version)));
+            return Ok(Some(ServedVersion(version)));
         }
     }
     Ok(None)

@@ -17,9 +17,9 @@ use super::{
     cluster_api::{ClusterApiCluster, Clusters},
     failure::Failure,
     options::{Options, Renderer},
-    plan::{Decision, Round, Seen},
+    plan::{Decision, ImportRound, Seen},
     remote::{self, Remote},
-    source::{self, CLUSTER_API_LABEL, Looked, Provider, SECRET, Source},
+    source::{self, CLUSTER_API_LABEL, ImportSource, Looked, Provider, SECRET},
     values::{self, CONFIG, Materials},
 };
 use crate::charts;
@@ -105,7 +105,7 @@ impl Lookup {
 
     /// Who knows the way to a cluster. What somebody has put there for this cluster counts more than what is made for
     /// any.
-    pub async fn source(&self, cluster: &ManagedCluster) -> Option<Source> {
+    pub async fn source(&self, cluster: &ManagedCluster) -> Option<ImportSource> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let provider = match self.secrets.get(name, SECRET) {
             Some(_) => Provider::Secret,
@@ -113,7 +113,7 @@ impl Lookup {
         };
         let (namespace, secret) = provider.secret(name);
         let secret = self.get(&namespace, &secret).await;
-        Some(Source { provider, secret })
+        Some(ImportSource { provider, secret })
     }
 
     fn owner(&self, cluster: &ManagedCluster) -> Option<Provider> {
@@ -130,7 +130,7 @@ impl Lookup {
     }
 
     /// What the result of an import depends on.
-    pub fn inputs(&self, cluster: &str, source: Option<&Source>) -> Inputs {
+    pub fn inputs(&self, cluster: &str, source: Option<&ImportSource>) -> Inputs {
         let secret = source.and_then(|it| it.secret.as_ref().ok()?.as_ref());
         let config = self.configs.get(cluster, CONFIG);
         Inputs {
@@ -143,18 +143,18 @@ impl Lookup {
     /// Looks at what the next round needs.
     pub async fn again(&self, before: Seen, outcome: &Outcome) -> Seen {
         let round = match (&before.round, before.decide()) {
-            (Round::Materials(materials), Decision::Go(kubeconfig)) => {
+            (ImportRound::Materials(materials), Decision::Go(kubeconfig)) => {
                 let token = outcome.object_of(values::TOKEN);
                 let token = token
                     .and_then(|it| it.data["status"]["token"].as_str())
                     .unwrap_or_default();
-                Round::Cluster(Box::new(cluster(&before, &kubeconfig, materials, token).await))
+                ImportRound::Cluster(Box::new(cluster(&before, &kubeconfig, materials, token).await))
             }
-            _ => Round::Materials(Box::new(self.materials(&before.name, &before.options).await)),
+            _ => ImportRound::Materials(Box::new(self.materials(&before.name, &before.options).await)),
         };
         // What is said last should be said of the cluster as it is then.
         let cluster = self.waiting(&before.name);
-        let round = if cluster.is_some() { round } else { Round::First };
+        let round = if cluster.is_some() { round } else { ImportRound::First };
         Seen {
             now: Timestamp::now(),
             cluster,

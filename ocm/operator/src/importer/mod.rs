@@ -36,7 +36,7 @@ pub use plan::Seen;
 
 use self::{
     lookup::Lookup,
-    plan::{Attempt, Round},
+    plan::{Attempt, ImportRound},
 };
 
 /// How many clusters are worked on at a time. Most of it is waiting, and for clusters that are away it is all of it.
@@ -89,7 +89,7 @@ impl Reconciler for Importer {
             last: self.failed.lock().get(name).cloned(),
             cluster,
             source,
-            round: Round::First,
+            round: ImportRound::First,
         })
     }
 
@@ -107,7 +107,7 @@ impl Reconciler for Importer {
 
     /// The cluster is whichever the kubeconfig leads to.
     fn clients(&self, seen: &Seen) -> Option<Clients> {
-        let Round::Cluster(looked) = &seen.round else {
+        let ImportRound::Cluster(looked) = &seen.round else {
             return None;
         };
         let hub = self.lookup.client()?.clone();
@@ -115,7 +115,7 @@ impl Reconciler for Importer {
     }
 
     async fn perform(&self, seen: &Seen, own: &OwnStep) -> Result<Done, StepError> {
-        let Round::Cluster(looked) = &seen.round else {
+        let ImportRound::Cluster(looked) = &seen.round else {
             return Err(StepError::NobodyPerforms(own.verb));
         };
         match &**looked {

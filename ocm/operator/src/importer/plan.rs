@@ -19,7 +19,7 @@ use super::{
     lookup::Inputs,
     options::Options,
     remote::Remote,
-    source::Source,
+    source::ImportSource,
     values::{self, Materials},
 };
 
@@ -34,17 +34,17 @@ pub struct Seen {
     /// The cluster, as long as it waits for an import.
     pub cluster: Option<Arc<ManagedCluster>>,
     /// Who knows the way to it.
-    pub source: Option<Source>,
+    pub source: Option<ImportSource>,
     /// What the result depends on, as far as it is watched.
     pub inputs: Inputs,
     /// The last try, if it failed.
     pub last: Option<Attempt>,
     /// What else was looked at.
-    pub round: Round,
+    pub round: ImportRound,
 }
 
 /// What was looked at besides, round by round.
-pub enum Round {
+pub enum ImportRound {
     /// Nothing.
     First,
     /// What the agent's manifests are made of.
@@ -107,7 +107,7 @@ impl Seen {
     pub fn plan(&self) -> Plan {
         let mut plan = Plan::new();
         match &self.round {
-            Round::First => match self.decide() {
+            ImportRound::First => match self.decide() {
                 Decision::Later(rest) => {
                     plan.wait("it was tried a moment ago").look_again(rest);
                 }
@@ -117,13 +117,13 @@ impl Seen {
                 Decision::Leave | Decision::Go(_) => {}
             },
             // A token is asked for when everything else is there.
-            Round::Materials(materials) => match values::values(&self.options, &self.name, materials, "") {
+            ImportRound::Materials(materials) => match values::values(&self.options, &self.name, materials, "") {
                 Ok(_) => return values::request_token(&self.options),
                 Err(why) => {
                     plan.refuse(why);
                 }
             },
-            Round::Cluster(looked) => match &**looked {
+            ImportRound::Cluster(looked) => match &**looked {
                 Err(failure) => {
                     plan.wait(&failure.message);
                 }
@@ -141,11 +141,11 @@ impl Seen {
     /// Whether there is another round.
     pub fn goes_on(&self, outcome: &Outcome) -> bool {
         match &self.round {
-            Round::First => matches!(self.decide(), Decision::Go(_)),
-            Round::Materials(materials) => {
+            ImportRound::First => matches!(self.decide(), Decision::Go(_)),
+            ImportRound::Materials(materials) => {
                 outcome.succeeded() && values::values(&self.options, &self.name, materials, "").is_ok()
             }
-            Round::Cluster(_) => false,
+            ImportRound::Cluster(_) => false,
         }
     }
 

@@ -47,7 +47,7 @@ pub enum Provider {
 
 /// Who knows the way to a cluster, and the Secret with the kubeconfig.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ImportSource {
     /// Who.
     pub provider: Provider,
     /// The Secret.
@@ -103,7 +103,7 @@ pub fn cluster_of_secret(name: &str) -> Option<&str> {
     name.strip_suffix(KUBECONFIG)
 }
 
-impl Source {
+impl ImportSource {
     /// How sentences name the Secret.
     pub fn name(&self, cluster: &str) -> String {
         let (namespace, name) = self.provider.secret(cluster);

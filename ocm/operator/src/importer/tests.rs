@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{
     failure::Failure,
     lookup::Inputs,
-    plan::{Decision, Round},
-    source::{DELETE_AFTER_IMPORT, Looked, Provider, Source},
+    plan::{Decision, ImportRound},
+    source::{DELETE_AFTER_IMPORT, ImportSource, Looked, Provider},
     values::Materials,
     verdict::{self, Verdict},
     *,
@@ -35,14 +35,14 @@ fn of_cluster_api(phase: &str, rival: Option<&str>) -> Provider {
     }
 }
 
-fn seen(provider: Provider, secret: Looked<Secret>, round: Round) -> Seen {
+fn seen(provider: Provider, secret: Looked<Secret>, round: ImportRound) -> Seen {
     let cluster = json!({"metadata": {"name": "c1", "resourceVersion": "7"}, "spec": {}, "status": {}});
     Seen {
         now: now(),
         name: "c1".to_owned(),
         options: Arc::new(Options::default()),
         cluster: Some(Arc::new(serde_json::from_value(cluster).unwrap())),
-        source: Some(Source { provider, secret }),
+        source: Some(ImportSource { provider, secret }),
         inputs: Inputs::default(),
         last: None,
         round,
@@ -64,7 +64,7 @@ fn condition(status: &str, reason: &str, message: &str) -> String {
 
 #[test]
 fn a_cluster_not_provisioned_yet_is_waited_for() {
-    let it = seen(of_cluster_api("Provisioning", None), Ok(None), Round::First);
+    let it = seen(of_cluster_api("Provisioning", None), Ok(None), ImportRound::First);
     let message = "Secret for kubeconfig is not found.";
     let event =
         format!("hub: event Warning KubeConfigNotFound in default \"managed cluster c1 is not imported: {message}\"");
@@ -80,7 +80,7 @@ fn a_cluster_not_provisioned_yet_is_waited_for() {
 
 #[test]
 fn a_missing_secret_is_named_and_looked_for_again() {
-    let it = seen(of_cluster_api("Provisioned", None), Ok(None), Round::First);
+    let it = seen(of_cluster_api("Provisioned", None), Ok(None), ImportRound::First);
     let said = said(&it);
     assert!(said.contains("\"Secret c1/c1-kubeconfig is not there\""), "{said}");
     assert!(
@@ -91,9 +91,9 @@ fn a_missing_secret_is_named_and_looked_for_again() {
     if let Ok(Some(secret)) = &mut empty {
         secret.data = None;
     }
-    let it = seen(of_cluster_api("Provisioned", None), empty, Round::First);
+    let it = seen(of_cluster_api("Provisioned", None), empty, ImportRound::First);
     assert!(super::tests::said(&it).contains("has no key value"));
-    let it = seen(Provider::Secret, Err("forbidden".to_owned()), Round::First);
+    let it = seen(Provider::Secret, Err("forbidden".to_owned()), ImportRound::First);
     assert!(super::tests::said(&it).contains("Secret c1/auto-import-secret cannot be read: forbidden"));
 }
 
@@ -102,7 +102,7 @@ fn a_cluster_that_is_another_already_is_refused() {
     let it = seen(
         of_cluster_api("Provisioned", Some("c0")),
         secret(&json!({"name": "c1-kubeconfig"})),
-        Round::First,
+        ImportRound::First,
     );
     assert!(said(&it).contains("is ManagedCluster c0: correct annotation cluster.x-k8s.io/cluster"));
 }
@@ -110,7 +110,11 @@ fn a_cluster_that_is_another_already_is_refused() {
 #[test]
 fn an_import_that_failed_is_not_tried_at_once() {
     let provisioned = || of_cluster_api("Provisioned", None);
-    let mut it = seen(provisioned(), secret(&json!({"name": "c1-kubeconfig"})), Round::First);
+    let mut it = seen(
+        provisioned(),
+        secret(&json!({"name": "c1-kubeconfig"})),
+        ImportRound::First,
+    );
     assert_eq!(it.decide(), Decision::Go("kind".to_owned()));
     let failure = Failure::not_applied("no".to_owned());
     let first = it.attempt(&failure);
@@ -137,7 +141,7 @@ fn missing_values_are_said_before_a_token_is_asked_for() {
         root_ca: Ok(None),
         pull_secret: Ok(None),
     };
-    let round = Round::Materials(Box::new(materials));
+    let round = ImportRound::Materials(Box::new(materials));
     let it = seen(
         of_cluster_api("Provisioned", None),
         secret(&json!({"name": "c1-kubeconfig"})),
@@ -154,7 +158,7 @@ fn missing_values_are_said_before_a_token_is_asked_for() {
 
 #[test]
 fn a_cluster_that_is_away_is_said_to_be() {
-    let round = Round::Cluster(Box::new(Err(Failure::not_applied("it does not answer".to_owned()))));
+    let round = ImportRound::Cluster(Box::new(Err(Failure::not_applied("it does not answer".to_owned()))));
     let mut it = seen(
         of_cluster_api("Provisioned", None),
         secret(&json!({"name": "c1-kubeconfig"})),
@@ -176,7 +180,7 @@ fn a_cluster_that_is_away_is_said_to_be() {
 fn success_is_said_and_a_secret_deleted_where_wanted() {
     let imported = |provider: Provider, annotations: Value| {
         let metadata = json!({"name": "auto-import-secret", "uid": "u", "annotations": annotations});
-        let it = seen(provider, secret(&metadata), Round::First);
+        let it = seen(provider, secret(&metadata), ImportRound::First);
         format!("{}", verdict::say(&it, &Verdict::Imported))
     };
     let kept =
@@ -193,7 +197,7 @@ fn success_is_said_and_a_secret_deleted_where_wanted() {
 
 #[test]
 fn nobody_asks_about_an_imported_cluster() {
-    let mut it = seen(of_cluster_api("Provisioned", None), Ok(None), Round::First);
+    let mut it = seen(of_cluster_api("Provisioned", None), Ok(None), ImportRound::First);
     it.cluster = None;
     assert_eq!((it.decide(), said(&it)), (Decision::Leave, "nothing to do".to_owned()));
     assert!(Importer::plan(&it).is_empty());

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     failure::Failure,
     kubeconfig,
-    plan::{Attempt, Decision, Round, Seen},
+    plan::{Attempt, Decision, ImportRound, Seen},
     source::{DELETE_AFTER_IMPORT, Provider},
     values,
 };
@@ -38,11 +38,11 @@ pub enum Verdict {
 pub fn of(seen: &Seen, outcome: &Outcome) -> Option<Verdict> {
     let failed = |failure: Failure| Some(Verdict::Failed(failure));
     match &seen.round {
-        Round::First => match seen.decide() {
+        ImportRound::First => match seen.decide() {
             Decision::Failed(failure) => failed(failure),
             Decision::Leave | Decision::Later(_) | Decision::Go(_) => None,
         },
-        Round::Materials(materials) => match values::values(&seen.options, &seen.name, materials, "") {
+        ImportRound::Materials(materials) => match values::values(&seen.options, &seen.name, materials, "") {
             Err(why) => failed(Failure::no_manifests(why)),
             Ok(_) => failed(Failure::no_manifests(format!(
                 "no token for ServiceAccount {}/{}: {}",
@@ -51,7 +51,7 @@ pub fn of(seen: &Seen, outcome: &Outcome) -> Option<Verdict> {
                 outcome.error_text()
             ))),
         },
-        Round::Cluster(looked) => match looked.as_ref().as_ref().map_err(Clone::clone).and_then(|it| it.plan()) {
+        ImportRound::Cluster(looked) => match looked.as_ref().as_ref().map_err(Clone::clone).and_then(|it| it.plan()) {
             Err(failure) => failed(failure),
             Ok(_) if outcome.succeeded() => Some(Verdict::Imported),
             Ok(_) => failed(Failure::not_applied(errors(seen, outcome))),
@@ -63,7 +63,7 @@ pub fn of(seen: &Seen, outcome: &Outcome) -> Option<Verdict> {
 fn errors(seen: &Seen, outcome: &Outcome) -> String {
     let from = seen.source.as_ref().map(|it| it.name(&seen.name)).unwrap_or_default();
     let server = match &seen.round {
-        Round::Cluster(looked) => looked.as_ref().as_ref().map_or("the cluster", |it| it.server.as_str()),
+        ImportRound::Cluster(looked) => looked.as_ref().as_ref().map_or("the cluster", |it| it.server.as_str()),
         _ => "the cluster",
     };
     let told = outcome.errors().map(|(id, error)| {

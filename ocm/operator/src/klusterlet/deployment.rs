@@ -12,7 +12,7 @@ use super::{
     names,
     settings::{AgentSettings, Place, PodSettings},
 };
-use crate::{Layout, objects::Object};
+use crate::{Layout, objects::WantedObject};
 
 /// One program of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn readiness(layout: Layout) -> Value {
 
 /// The Deployment of a program with so many replicas. The cluster's name is what the Klusterlet says, or what the agent
 /// has made up.
-pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32, cluster: &str) -> Object {
+pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32, cluster: &str) -> WantedObject {
     let AgentSettings { pods, labels, .. } = settings;
     let app = program.app();
     let mut labels = labels.clone();
@@ -148,7 +148,7 @@ pub fn deployment(settings: &AgentSettings, program: AgentProgram, replicas: i32
             },
         },
     });
-    Object::new(Site::Management, manifest)
+    WantedObject::new(Site::Management, manifest)
 }
 
 fn apart(weight: i32, topology: &str, app: &str) -> Value {

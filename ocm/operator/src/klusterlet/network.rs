@@ -6,7 +6,7 @@ use ocm_reconcile::{Site, Target};
 use serde_json::{Value, json};
 
 use super::settings::{AgentSettings, NetworkPolicies};
-use crate::objects::{self, Object};
+use crate::objects::{self, WantedObject};
 
 const NAMES: [&str; 4] = [
     "default-deny-all",
@@ -25,14 +25,14 @@ pub fn targets(settings: &AgentSettings) -> Vec<Target> {
 }
 
 /// The policies.
-pub fn policies(settings: &AgentSettings) -> Vec<Object> {
+pub fn policies(settings: &AgentSettings) -> Vec<WantedObject> {
     let [deny, api, klusterlet, agent] = NAMES;
     let of_app = |app: &str| json!({"matchLabels": {"app": app}});
     let same_namespace = json!([{"from": [{"podSelector": {}}]}]);
     let to_same_namespace = json!({"to": [{"podSelector": {}}]});
     let policy = |name: &str, spec: Value| {
         let metadata = json!({"name": name, "namespace": settings.agent_namespace, "labels": settings.labels});
-        Object::new(
+        WantedObject::new(
             Site::Management,
             json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}),
         )

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Layout,
-    objects::{self, Current, Object},
+    objects::{self, Current, WantedObject},
 };
 
 const NAMESPACE: &str = "open-cluster-management-agent";
@@ -58,7 +58,7 @@ fn settings_of(spec: &Value, layout: Layout) -> AgentSettings {
 /// All objects of a cluster, and whether its agent has a credential.
 #[derive(Clone, Default)]
 struct World {
-    objects: BTreeMap<String, Object>,
+    objects: BTreeMap<String, WantedObject>,
     joined: bool,
     former_namespaces: Vec<String>,
     generations: Vec<ocm_api::operator::GenerationStatus>,
@@ -82,7 +82,8 @@ impl World {
         let target = objects::target(Site::Management, kind, namespace, name);
         let mut manifest = json!({"kind": kind, "metadata": {"name": name, "namespace": namespace, "uid": "u"}});
         difference::apply_merge_patch(&mut manifest, &rest);
-        self.objects.insert(target.to_string(), Object { target, manifest });
+        self.objects
+            .insert(target.to_string(), WantedObject { target, manifest });
     }
 
     fn has(&self, text: &str) -> bool {
@@ -161,7 +162,7 @@ impl World {
                     last_generation: generation,
                 });
             }
-            self.objects.insert(name, Object { target, manifest });
+            self.objects.insert(name, WantedObject { target, manifest });
         }
     }
 
@@ -442,7 +443,7 @@ fn a_hosted_kubeconfig_is_renewed_when_it_has_to_be() {
     let settings = settings_of(&json!({"deployOption": {"mode": "Hosted"}}), Layout::Upstream);
     let account = json!({"metadata": {"uid": "a"}});
     let target = tokens::account(&settings, "k-work-sa");
-    let current = Current::holding([Object {
+    let current = Current::holding([WantedObject {
         target,
         manifest: account.clone(),
     }]);

@@ -12,7 +12,7 @@ use super::{
     names,
     settings::{AgentSettings, Place, Shape},
 };
-use crate::objects::Object;
+use crate::objects::WantedObject;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: &str = "get list watch";
@@ -145,7 +145,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn object(&self, kind: &str, metadata: Value, rest: Value) -> Object {
+    fn object(&self, kind: &str, metadata: Value, rest: Value) -> WantedObject {
         let mut manifest = rest;
         manifest["apiVersion"] = match kind {
             "ServiceAccount" => "v1".into(),
@@ -158,29 +158,29 @@ impl Maker<'_> {
             labels[key.as_str()] = value.clone();
         }
         manifest["metadata"]["labels"] = labels;
-        Object::new(self.site, manifest)
+        WantedObject::new(self.site, manifest)
     }
 
-    fn account(&self, namespace: &str, name: &str) -> Object {
+    fn account(&self, namespace: &str, name: &str) -> WantedObject {
         let pull = json!({"imagePullSecrets": [{"name": ocm_api::namespaces::PULL_SECRET}]});
         self.object("ServiceAccount", json!({"name": name, "namespace": namespace}), pull)
     }
 
-    fn cluster_role(&self, name: &str, rights: &[&[Right]]) -> Object {
+    fn cluster_role(&self, name: &str, rights: &[&[Right]]) -> WantedObject {
         self.object("ClusterRole", json!({"name": name}), rules(rights))
     }
 
-    fn role(&self, namespace: &str, name: &str, rights: &[&[Right]]) -> Object {
+    fn role(&self, namespace: &str, name: &str, rights: &[&[Right]]) -> WantedObject {
         let metadata = json!({"name": name, "namespace": namespace});
         self.object("Role", metadata, rules(rights))
     }
 
-    fn cluster_binding(&self, name: &str, role: &str, subjects: &Value) -> Object {
+    fn cluster_binding(&self, name: &str, role: &str, subjects: &Value) -> WantedObject {
         let rest = json!({"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects});
         self.object("ClusterRoleBinding", json!({"name": name}), rest)
     }
 
-    fn binding(&self, (namespace, name): (&str, &str), role: &str, subjects: &Value) -> Object {
+    fn binding(&self, (namespace, name): (&str, &str), role: &str, subjects: &Value) -> WantedObject {
         let rest = json!({"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role}, "subjects": subjects});
         self.object("RoleBinding", json!({"name": name, "namespace": namespace}), rest)
     }
@@ -209,7 +209,7 @@ fn work_subject(settings: &AgentSettings, namespace: &str) -> Value {
 }
 
 /// What is on the managed cluster, in upstream's order.
-pub fn managed(settings: &AgentSettings, is_moving: bool) -> Vec<Object> {
+pub fn managed(settings: &AgentSettings, is_moving: bool) -> Vec<WantedObject> {
     let maker = Maker {
         site: Site::Cluster,
         labels: &settings.labels,
@@ -237,7 +237,7 @@ pub fn managed(settings: &AgentSettings, is_moving: bool) -> Vec<Object> {
 
 /// The role that is made of everybody's additions. Its rules are the API server's to fill in, so nothing is said of
 /// them once it is there.
-pub fn aggregate(settings: &AgentSettings) -> Object {
+pub fn aggregate(settings: &AgentSettings) -> WantedObject {
     let maker = Maker {
         site: Site::Cluster,
         labels: &settings.labels,
@@ -251,7 +251,7 @@ pub fn aggregate(settings: &AgentSettings) -> Object {
 }
 
 /// What is where the pods run, in upstream's order.
-pub fn management(settings: &AgentSettings, is_moving: bool) -> Vec<Object> {
+pub fn management(settings: &AgentSettings, is_moving: bool) -> Vec<WantedObject> {
     let maker = Maker {
         site: Site::Management,
         labels: &settings.labels,

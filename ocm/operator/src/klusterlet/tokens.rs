@@ -15,7 +15,7 @@ use super::{
     settings::AgentSettings,
     wanted::{derived_target, secret},
 };
-use crate::objects::{self, Current, Object};
+use crate::objects::{self, Current, WantedObject};
 
 /// For how long a token is asked for.
 const SECONDS: i64 = 8640 * 3600;
@@ -133,7 +133,7 @@ pub fn renewed(
     account: &str,
     cluster: &Cluster,
     current: &Current,
-) -> Object {
+) -> WantedObject {
     let uid = current
         .get(&self::account(settings, account))
         .map(|it| it["metadata"]["uid"].clone());

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Layout, crds,
-    objects::{self, Current, Object, Stage},
+    objects::{self, Current, Stage, WantedObject},
 };
 
 /// Reasons of the condition `Applied`.
@@ -62,7 +62,7 @@ impl HubCredential {
 }
 
 /// The definitions on the managed cluster.
-pub fn definitions(settings: &AgentSettings) -> Vec<Object> {
+pub fn definitions(settings: &AgentSettings) -> Vec<WantedObject> {
     let all = ocm_api::crds::managed_cluster().into_iter();
     let wanted = all.filter(|it| settings.has_properties || it["metadata"]["name"] != CLUSTER_PROPERTIES);
     wanted
@@ -73,20 +73,20 @@ pub fn definitions(settings: &AgentSettings) -> Vec<Object> {
 const CLUSTER_PROPERTIES: &str = "clusterproperties.about.k8s.io";
 
 /// A namespace as it is to be.
-fn namespace(site: Site, name: &str, labels: &Value) -> Object {
+fn namespace(site: Site, name: &str, labels: &Value) -> WantedObject {
     let metadata = json!({
         "name": name,
         "labels": labels,
         "annotations": {"workload.openshift.io/allowed": "management"},
     });
-    Object::new(
+    WantedObject::new(
         site,
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
     )
 }
 
 /// The namespaces on the managed cluster.
-pub fn managed_namespaces(settings: &AgentSettings) -> Vec<Object> {
+pub fn managed_namespaces(settings: &AgentSettings) -> Vec<WantedObject> {
     let mut own = settings.labels.clone();
     own[names::NAMESPACE_LABEL] = settings.name.as_str().into();
     let mut all = Vec::new();
@@ -98,7 +98,7 @@ pub fn managed_namespaces(settings: &AgentSettings) -> Vec<Object> {
 }
 
 /// The namespace of the pods, where it is on another cluster.
-pub fn hosting_namespace(settings: &AgentSettings) -> Option<Object> {
+pub fn hosting_namespace(settings: &AgentSettings) -> Option<WantedObject> {
     (settings.place == Place::Hosting).then(|| namespace(Site::Management, &settings.agent_namespace, &settings.labels))
 }
 
@@ -119,13 +119,13 @@ fn pull_secret_targets(settings: &AgentSettings) -> Vec<Target> {
 }
 
 /// A copy of a Secret, whole.
-pub fn secret(target: &Target, labels: &Value, data: &Value, r#type: &Value) -> Object {
+pub fn secret(target: &Target, labels: &Value, data: &Value, r#type: &Value) -> WantedObject {
     let metadata = json!({"name": target.name, "namespace": target.namespace, "labels": labels});
     let mut manifest = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data});
     if r#type.is_string() {
         manifest["type"] = r#type.clone();
     }
-    Object::new(target.site, manifest)
+    WantedObject::new(target.site, manifest)
 }
 
 /// The Secrets that a namespace which is left has, and the next one needs.
@@ -196,7 +196,7 @@ pub fn is_ready(deployment: &Value) -> bool {
 }
 
 /// Whether the Deployments are there, as they are to be, and their pods are ready: what runs in their place may go.
-pub fn is_in_place(settings: &AgentSettings, deployments: &[Object], current: &Current) -> bool {
+pub fn is_in_place(settings: &AgentSettings, deployments: &[WantedObject], current: &Current) -> bool {
     deployments.len() == settings.deployments().len()
         && deployments.iter().all(|it| {
             let found = current.get(&it.target);
@@ -205,7 +205,7 @@ pub fn is_in_place(settings: &AgentSettings, deployments: &[Object], current: &C
 }
 
 /// The agent's Deployments, as far as they can be said: the work agent needs to be told the cluster's name.
-pub fn deployments(settings: &AgentSettings, klusterlet: &Klusterlet, hub: &HubCredential) -> Vec<Object> {
+pub fn deployments(settings: &AgentSettings, klusterlet: &Klusterlet, hub: &HubCredential) -> Vec<WantedObject> {
     let said = settings.pods.cluster_name.as_str();
     if settings.shape == Shape::One {
         return vec![deployment(settings, AgentProgram::Agent, settings.replicas, said)];
@@ -288,7 +288,7 @@ pub fn stages(settings: &AgentSettings, pull_secret: Option<&Value>, current: &C
 
 /// What other controllers fill in is said once: the rules of an aggregated role, and the pull secrets of an account.
 /// What several Klusterlets share is of the first of them.
-fn leave_to_others(object: &mut Object, current: &Current) {
+fn leave_to_others(object: &mut WantedObject, current: &Current) {
     let Some(found) = current.get(&object.target) else {
         return;
     };

@@ -51,14 +51,15 @@ impl Running {
         }
     }
 
-    /// Waits until it has ended by itself, and stops it after a while.
+    /// Waits until it has ended by itself, and stops it when that takes too long: it had nothing left to do.
     pub async fn finished_within(self, patience: std::time::Duration) {
         let stop = self.stop.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(patience).await;
+        let finished = self.finished();
+        tokio::pin!(finished);
+        if tokio::time::timeout(patience, &mut finished).await.is_err() {
             stop.cancel();
-        });
-        self.finished().await;
+            finished.await;
+        }
     }
 
     /// Stops it, as SIGTERM does.

@@ -92,7 +92,7 @@ async fn crds_stay_when_the_operator_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_killed_at_any_write_goes_on_when_it_starts_again() {
+async fn an_operator_killed_at_any_write_goes_on_later() {
     let ground = Ground::start().await;
     ground.run_pods();
     for writes in [0, 2, 7, 20, 45] {

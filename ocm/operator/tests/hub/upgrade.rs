@@ -49,7 +49,7 @@ async fn layouts_follow_each_other_in_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_that_does_not_start_is_said_and_takes_nothing_away() {
+async fn an_image_that_fails_is_said_and_takes_nothing_away() {
     let ground = Ground::start().await;
     ground.run_pods();
     let operator = ground.operator(options(Layout::Upstream)).await;
@@ -103,7 +103,7 @@ async fn an_image_that_does_not_start_is_said_and_takes_nothing_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_of_our_chart_goes_when_the_new_pods_run() {
+async fn a_former_hub_goes_when_the_new_pods_run() {
     let ground = Ground::start().await;
     let former = "
 {apiVersion: v1, kind: Namespace, metadata: {name: open-cluster-management-hub}}

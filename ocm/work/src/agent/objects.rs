@@ -627,8 +627,8 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).expect("a Kubernetes object serializes: its keys are strings")
 }
 
-/// The object without what nobody here reads: of the field managers only our own count, and of them what was applied, and
-/// that upstream's agent wrote it the plain way.
+/// The object without what nobody here reads: of the field managers only our own count, and of them what was applied,
+/// and that upstream's agent wrote it the plain way.
 fn kept(mut object: Value) -> Value {
     if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") {
         entries.retain(|it| {

@@ -67,7 +67,7 @@ pub struct CreateWork {
     pub output: Option<Data>,
     /// What it means that a cluster that was named has such a work
     #[arg(skip)]
-    pub present: Present,
+    pub present: Existing,
 }
 
 impl CreateWork {
@@ -90,7 +90,7 @@ impl CreateWork {
             }
             Some((namespace, placement)) => {
                 let clusters = sorted(chosen(hub, namespace, placement).await?);
-                let mut plan = self.plan(hub, &clusters, Present::Stays).await?;
+                let mut plan = self.plan(hub, &clusters, Existing::Stays).await?;
                 // Last, so that what moves to another cluster is there before it goes here.
                 plan.extend(left(&self.of_this_name(hub).await?, &clusters, self.overwrite));
                 plan
@@ -113,7 +113,7 @@ impl CreateWork {
     }
 
     /// What has to be done on each of the clusters that are to have the work; asks, writes nothing.
-    async fn plan(&self, hub: &ApiServer, clusters: &[String], present: Present) -> Result<Vec<(String, Step)>> {
+    async fn plan(&self, hub: &ApiServer, clusters: &[String], present: Existing) -> Result<Vec<(String, Step)>> {
         let mut plan = Vec::new();
         for cluster in clusters {
             plan.push((cluster.clone(), self.step(hub, cluster, present).await?));
@@ -210,7 +210,7 @@ impl CreateWork {
                 let made = api.create(&parameters, &set).await;
                 ("create", made.map_err(|error| hub.explain(&doing("create"), &error))?)
             }
-            Some(_) if !self.overwrite && self.present == Present::Stays => {
+            Some(_) if !self.overwrite && self.present == Existing::Stays => {
                 return output::say(format_args!(
                     "manifestworkreplicaset {name} in namespace {namespace} already exists"
                 ));
@@ -241,7 +241,7 @@ impl CreateWork {
     }
 
     /// What has to be done for one cluster; asks, writes nothing.
-    async fn step(&self, hub: &ApiServer, cluster: &str, present: Present) -> Result<Step> {
+    async fn step(&self, hub: &ApiServer, cluster: &str, present: Existing) -> Result<Step> {
         let found = hub.all(&kinds::managed_cluster()).get_opt(cluster).await;
         let found = found.map_err(|error| hub.explain(&format!("could not get cluster {cluster}"), &error))?;
         match found {
@@ -265,7 +265,7 @@ impl CreateWork {
                 )
             }
             Some(_) if self.overwrite => Ok(Step::Update),
-            Some(it) if present == Present::Stays => Ok(Step::Keep(Box::new(it))),
+            Some(it) if present == Existing::Stays => Ok(Step::Keep(Box::new(it))),
             Some(_) => {
                 bail!(
                     "work {} in cluster {cluster} already exists; add --overwrite to replace its manifests",
@@ -329,7 +329,7 @@ enum Step {
 
 /// What a work that is there already is, where it may not be replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Present {
+pub enum Existing {
     /// For who named the clusters: what they asked for has not come about.
     #[default]
     IsAnError,

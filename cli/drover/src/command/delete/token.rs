@@ -8,8 +8,8 @@ use clap::Args;
 use client::{connect::ApiServer, flags::Global};
 use installation::{Mode, token};
 
-/// Take away what clusters join with: no token that was handed out is good for anything any more, and `drover init` makes
-/// it anew
+/// Take away what clusters join with: no token that was handed out is good for anything any more, and `drover init`
+/// makes it anew
 #[derive(Debug, Args)]
 pub struct DeleteToken {
     /// How long to wait until everything is gone, in seconds

@@ -11,7 +11,7 @@ use installation::{
     capi::CapiFlags,
     charts,
     cluster::{
-        self, JoinOptions, Step,
+        self, JoinOptions, JoinStep,
         hub_access::{Route, parse_proxy},
         parse_annotation,
     },
@@ -27,7 +27,7 @@ use crate::{add_on_credentials::AddOnCredentials, cli::Cli};
 /// What an agent that is installed takes, and one in this process does not.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The installation")]
-pub struct Install {
+pub struct InstallFlags {
     /// Does nothing: it is what happens anyway
     #[arg(long, hide = true, conflicts_with_all = ["embedded", "foreground"])]
     deploy: bool,
@@ -146,7 +146,7 @@ fn driver(text: &str) -> Result<String, String> {
     }
 }
 
-impl Install {
+impl InstallFlags {
     /// The flags that mean nothing to an agent in this process and were given.
     pub fn stray(&self) -> Option<&'static str> {
         let values = &self.values;
@@ -265,13 +265,13 @@ impl Install {
         version.map_err(|error| cluster.explain("could not reach the cluster to join", &error))?;
         let prepared = cluster::prepare(&cluster, &options).await?;
         charts::keep(&prepared.manifests.all(&[]), self.output_file.as_deref())?;
-        let mut tell = |step: Step| match step {
-            Step::Applied(line) => output::say(line),
+        let mut tell = |step: JoinStep| match step {
+            JoinStep::Applied(line) => output::say(line),
             _ if !options.wait => Ok(()),
-            Step::CrdRegistered => output::say("CRD successfully registered."),
-            Step::OperatorAvailable => output::say("Registration operator is now available."),
-            Step::KlusterletAvailable => output::say("Klusterlet is now available."),
-            Step::ClusterCreated => output::say("Managed cluster is created."),
+            JoinStep::CrdRegistered => output::say("CRD successfully registered."),
+            JoinStep::OperatorAvailable => output::say("Registration operator is now available."),
+            JoinStep::KlusterletAvailable => output::say("Klusterlet is now available."),
+            JoinStep::ClusterCreated => output::say("Managed cluster is created."),
         };
         cluster::join(&cluster, &options, &prepared, &mut tell).await?;
         if options.mode == Mode::DryRun {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_in_this_process_takes_no_flags_of_an_installation() {
+    fn an_agent_in_this_process_takes_no_installation_flags() {
         for flag in [
             "--wait",
             "--singleton",

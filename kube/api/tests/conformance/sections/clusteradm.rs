@@ -1,5 +1,5 @@
-//! Upstream's clusteradm, as somebody types it: a hub and a cluster of it on one server. No pod runs, so what the operators
-//! and the agent would do is done here, with the agent's own credential where it has one.
+//! Upstream's clusteradm, as somebody types it: a hub and a cluster of it on one server. No pod runs, so what the
+//! operators and the agent would do is done here, with the agent's own credential where it has one.
 
 use crate::{
     check::{Check, must},

@@ -15,7 +15,7 @@ use super::{
     super::{
         deployments, install,
         status::{self, Component},
-        wanted::Hub,
+        wanted::HubObjects,
     },
     FINALIZER, Seen,
     seen::Course,
@@ -45,7 +45,7 @@ pub(super) fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
     }
     let mut new = (*manager).clone();
     let status = new.status.get_or_insert_default();
-    let hub = Hub::of(&manager, &seen.options, &seen.facts);
+    let hub = HubObjects::of(&manager, &seen.options, &seen.facts);
     for update in conditions(seen, &hub, status, outcome) {
         let update = update.at_generation(manager.metadata.generation);
         condition::set(&mut status.conditions, update, seen.now);
@@ -67,7 +67,7 @@ pub(super) fn conclude(seen: &Seen, outcome: &Outcome) -> Plan {
 /// The conditions; what was applied is noted in the status.
 fn conditions(
     seen: &Seen,
-    hub: &Hub<'_>,
+    hub: &HubObjects<'_>,
     status: &mut ClusterManagerStatus,
     outcome: &Outcome,
 ) -> Vec<ConditionUpdate> {
@@ -99,7 +99,7 @@ fn conditions(
 }
 
 /// Whether there was nothing more to ask for before the components of a hub on another cluster could be made.
-fn hosted_is_through(seen: &Seen, hub: &Hub<'_>) -> bool {
+fn hosted_is_through(seen: &Seen, hub: &HubObjects<'_>) -> bool {
     seen.install(hub).1.is_empty()
 }
 
@@ -121,7 +121,7 @@ fn applied(seen: &Seen, install: &install::Install) -> String {
 }
 
 /// Everything that was made, and the Deployments that upstream's tools look for and that one process has not.
-fn related(hub: &Hub<'_>, install: &install::Install) -> Vec<ocm_api::operator::RelatedResourceMeta> {
+fn related(hub: &HubObjects<'_>, install: &install::Install) -> Vec<ocm_api::operator::RelatedResourceMeta> {
     let mut related = objects::related(
         install
             .kept()
@@ -139,10 +139,15 @@ fn related(hub: &Hub<'_>, install: &install::Install) -> Vec<ocm_api::operator::
     related
 }
 
-fn components<'a>(seen: &'a Seen, hub: &Hub<'_>, install: &install::Install, outcome: &Outcome) -> Vec<Component<'a>> {
+fn components<'a>(
+    seen: &'a Seen,
+    hub: &HubObjects<'_>,
+    install: &install::Install,
+    outcome: &Outcome,
+) -> Vec<Component<'a>> {
     let wanted = deployments::wanted(hub).into_iter();
     let components = wanted.map(|manifest| {
-        let object = objects::Object::new(Site::Management, manifest);
+        let object = objects::WantedObject::new(Site::Management, manifest);
         let found = now(&object.target, &seen.current, outcome);
         let is_ready = found
             .as_ref()

@@ -22,7 +22,7 @@ use super::{
         hosted::{self, Way},
         install::{self, Sources},
         owner, removal,
-        wanted::{self, EXTERNAL_KUBECONFIG, Facts, Hub, TLS_PROFILE, TlsProfile, WORK_DRIVER_CONFIG},
+        wanted::{self, EXTERNAL_KUBECONFIG, Facts, HubObjects, TLS_PROFILE, TlsProfile, WORK_DRIVER_CONFIG},
     },
     Seen,
 };
@@ -35,7 +35,7 @@ use crate::{
 /// The reconciler.
 pub struct ClusterManagers {
     client: Client,
-    pub(super) sources: caches::Sources,
+    pub(super) sources: caches::HubCaches,
     options: Arc<Options>,
     /// Clients of hubs on other clusters, by ClusterManager, with the version of the Secret that they were made of.
     hubs: Mutex<BTreeMap<String, (Option<String>, Client)>>,
@@ -43,7 +43,7 @@ pub struct ClusterManagers {
 
 impl ClusterManagers {
     /// Over these caches, and the API of the cluster that the operator runs on.
-    pub fn new(client: Client, sources: &caches::Sources, options: Arc<Options>) -> Self {
+    pub fn new(client: Client, sources: &caches::HubCaches, options: Arc<Options>) -> Self {
         Self {
             client,
             sources: sources.clone(),
@@ -84,7 +84,7 @@ impl ClusterManagers {
         self.facts(&manager, &mut seen).await;
         self.way(&manager, &mut seen).await;
         let (options, facts) = (self.options.clone(), seen.facts.clone());
-        let hub = Hub::of(&manager, &options, &facts);
+        let hub = HubObjects::of(&manager, &options, &facts);
         seen.pods = self.sources.pods.list_in(&hub.namespace);
         let is_settled = manager.status.as_ref().is_some_and(|it| {
             ocm_api::condition::is_false(&it.conditions, ocm_api::conditions::cluster_manager::PROGRESSING)
@@ -155,7 +155,7 @@ impl ClusterManagers {
             authorities: authorities.unwrap_or_default(),
             may_keep_revisions: false,
         };
-        let hub = Hub::of(manager, &self.options, &seen.facts);
+        let hub = HubObjects::of(manager, &self.options, &seen.facts);
         if !hub.is_compact() && !is_hosted && hub.has_work_controller() {
             seen.facts.may_keep_revisions = self.may_grant_revisions().await;
         }
@@ -222,7 +222,7 @@ impl ClusterManagers {
 /// The reason of a hub that waits for the namespace of the one before it.
 pub(super) const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-fn going_namespace(seen: &Seen, hub: &Hub<'_>) -> Option<String> {
+fn going_namespace(seen: &Seen, hub: &HubObjects<'_>) -> Option<String> {
     let sites = [Site::Hub, Site::Management].into_iter();
     let mut found = sites.filter_map(|it| seen.current.get(&target(it, "Namespace", None, &hub.namespace)));
     found.any(is_going).then(|| hub.namespace.clone())

@@ -4,13 +4,13 @@ use ocm_api::operator::ClusterManager;
 use ocm_reconcile::{Plan, Site};
 
 use super::{
-    super::{hosted, install::CRDS_FAILED, removal, wanted::Hub},
+    super::{hosted, install::CRDS_FAILED, removal, wanted::HubObjects},
     ASK_AGAIN, FINALIZER, RESYNC, Seen,
 };
 use crate::{OCM_VERSION, crds, objects};
 
 /// Keeps a hub in place.
-pub(super) fn keep(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &Hub<'_>) {
+pub(super) fn keep(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &HubObjects<'_>) {
     plan.look_again(RESYNC);
     plan.add_finalizer(Site::Management, manager, FINALIZER);
     let (install, missing) = seen.install(hub);
@@ -42,7 +42,7 @@ pub(super) fn keep(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: 
 }
 
 /// Takes a hub away, and lets go of the ClusterManager.
-pub(super) fn remove(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &Hub<'_>) {
+pub(super) fn remove(plan: &mut Plan, seen: &Seen, manager: &ClusterManager, hub: &HubObjects<'_>) {
     // It has nothing of its own.
     if seen.elder.is_none() {
         let deletion = manager.metadata.deletion_timestamp.clone().map(|it| it.0);

@@ -10,7 +10,7 @@ use super::super::{
     Options,
     hosted::{self, Token, Way},
     install::{self, Install, Sources},
-    wanted::{self, Facts, Hub},
+    wanted::{self, Facts, HubObjects},
 };
 use crate::objects::{Apis, Current};
 
@@ -72,7 +72,7 @@ impl Seen {
             );
             return Course::Refused("NamespaceTaken", message);
         }
-        let refusal = wanted::refusal(&Hub::of(manager, &self.options, &self.facts));
+        let refusal = wanted::refusal(&HubObjects::of(manager, &self.options, &self.facts));
         match refusal.or_else(|| self.obstacle.clone()) {
             Some((reason, message)) => Course::Refused(reason, message),
             None => Course::Kept,
@@ -80,7 +80,7 @@ impl Seen {
     }
 
     /// What the hub is made of, and the ServiceAccounts of which a token has to be asked for first.
-    pub(super) fn install(&self, hub: &Hub<'_>) -> (Install, Vec<&'static str>) {
+    pub(super) fn install(&self, hub: &HubObjects<'_>) -> (Install, Vec<&'static str>) {
         let (kubeconfigs, missing) = match &self.way {
             Some(way) => hosted::kubeconfigs(hub, way, &self.current, &self.tokens, self.now),
             None => (Vec::new(), Vec::new()),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Layout,
-    objects::{self, Current, Object, target},
+    objects::{self, Current, WantedObject, target},
 };
 
 /// What a plan is made from.
@@ -89,14 +89,20 @@ pub(super) fn keep_pair(plan: &mut Plan, seen: &Seen, name: &str, pair: &Pair) {
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
         "metadata": {"name": name, "namespace": seen.namespace}, "data": pair.data(),
     });
-    objects::keep(plan, REASON, &Object::new(Site::Management, secret), &seen.current, &[]);
+    objects::keep(
+        plan,
+        REASON,
+        &WantedObject::new(Site::Management, secret),
+        &seen.current,
+        &[],
+    );
 }
 
 /// An object as a plan compares it.
-pub(super) fn object<K>(of: &K) -> Object
+pub(super) fn object<K>(of: &K) -> WantedObject
 where
     K: kube::Resource<DynamicType = ()> + serde::Serialize,
 {
     let resource = kube::core::ApiResource::erase::<K>(&());
-    Object::new(Site::Management, typed(of, &resource))
+    WantedObject::new(Site::Management, typed(of, &resource))
 }
