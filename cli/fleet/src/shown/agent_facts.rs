@@ -33,7 +33,7 @@ pub struct AgentFacts {
 
 /// Whether the agent has a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Connection {
+pub enum HubConnection {
     /// It speaks to the hub as a cluster that was accepted.
     Established,
     /// It has a credential, and the hub does not take it or has not accepted the cluster.
@@ -86,12 +86,12 @@ pub fn report(object: &mut Klusterlet, seen: &Seen) {
 fn connection(seen: &Seen) -> ConditionUpdate {
     let cluster = &seen.cluster_name;
     let (is_degraded, reason, message) = match seen.connection {
-        Connection::Established => (
+        HubConnection::Established => (
             false,
             "HubConnectionFunctional",
             format!("The agent speaks to the hub of drover up as cluster {cluster}"),
         ),
-        Connection::Refused => (
+        HubConnection::Refused => (
             true,
             "BootstrapSecretFunctional,HubKubeConfigUnauthorized",
             format!(
@@ -99,7 +99,7 @@ fn connection(seen: &Seen) -> ConditionUpdate {
                  `drover accept --clusters {cluster}`, and ask `drover why managedcluster/{cluster}`"
             ),
         ),
-        Connection::NoCredential => (
+        HubConnection::NoCredential => (
             true,
             "BootstrapSecretFunctional,HubKubeConfigSecretMissing",
             format!("The agent has asked the hub of drover up for a credential as cluster {cluster} and has none yet"),

@@ -19,7 +19,7 @@ use ocm_reconcile::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::agent_facts::{self, AgentFacts, Connection};
+use super::agent_facts::{self, AgentFacts, HubConnection};
 
 /// The name that `clusteradm` gives to the only one.
 pub const NAME: &str = "klusterlet";
@@ -44,7 +44,7 @@ pub struct Seen {
     /// Where others reach its API server.
     pub server: ServerUrl,
     /// Whether the agent has a hub.
-    pub connection: Connection,
+    pub connection: HubConnection,
 }
 
 impl Klusterlets {
@@ -104,10 +104,10 @@ impl Reconciler for Klusterlets {
     async fn observe(&self, name: &str) -> Result<Seen, ObserveError> {
         let has_session = self.facts.sessions.borrow().is_some();
         let connection = match has_session {
-            true => Connection::Established,
+            true => HubConnection::Established,
             false => match self.secrets.get_opt(namespaces::HUB_KUBECONFIG_SECRET).await? {
-                Some(_) => Connection::Refused,
-                None => Connection::NoCredential,
+                Some(_) => HubConnection::Refused,
+                None => HubConnection::NoCredential,
             },
         };
         Ok(Seen {
@@ -159,7 +159,7 @@ impl Reconciler for Klusterlets {
 mod tests {
     use super::*;
 
-    fn seen(object: Option<Klusterlet>, connection: Connection) -> Seen {
+    fn seen(object: Option<Klusterlet>, connection: HubConnection) -> Seen {
         Seen {
             now: Timestamp::UNIX_EPOCH,
             name: NAME.to_owned(),
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn shown(connection: Connection) -> Klusterlet {
+    fn shown(connection: HubConnection) -> Klusterlet {
         let mut object: Klusterlet =
             serde_json::from_value(serde_json::json!({"metadata": {"name": NAME, "generation": 2}, "spec": {}}))
                 .unwrap();
@@ -185,15 +185,15 @@ mod tests {
 
     #[test]
     fn the_state_of_the_connection_is_told_when_it_changes() {
-        let before = shown(Connection::NoCredential);
-        let same = Klusterlets::plan(&seen(Some(before.clone()), Connection::NoCredential));
+        let before = shown(HubConnection::NoCredential);
+        let same = Klusterlets::plan(&seen(Some(before.clone()), HubConnection::NoCredential));
         assert!(same.is_empty(), "{same}");
-        let joined = Klusterlets::plan(&seen(Some(before), Connection::Established));
+        let joined = Klusterlets::plan(&seen(Some(before), HubConnection::Established));
         assert!(
             format!("{:?}", joined.stages).contains("HubConnectionFunctional"),
             "{joined}"
         );
-        let denied = Klusterlets::plan(&seen(Some(shown(Connection::Established)), Connection::Refused));
+        let denied = Klusterlets::plan(&seen(Some(shown(HubConnection::Established)), HubConnection::Refused));
         let text = format!("{:?}", denied.stages);
         assert!(
             text.contains("BootstrapSecretFunctional,HubKubeConfigUnauthorized"),
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn a_klusterlet_that_was_deleted_comes_again() {
-        let new = Klusterlets::plan(&seen(None, Connection::Established));
+        let new = Klusterlets::plan(&seen(None, HubConnection::Established));
         assert_eq!(new.len(), 1, "{new}");
         let other = Seen {
             name: "other".to_owned(),
-            ..seen(None, Connection::Established)
+            ..seen(None, HubConnection::Established)
         };
         assert!(Klusterlets::plan(&other).is_empty());
     }
