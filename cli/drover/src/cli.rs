@@ -25,9 +25,9 @@ pub enum DroverCommand {
     #[command(subcommand)]
     Kube(command::kube::Kube),
     /// Make a cluster a hub: an operator, which follows a ClusterManager
-    Init(command::init::Init),
+    Init(Box<command::init::Init>),
     /// Join a cluster to a hub: an operator, which follows a Klusterlet, or an agent in this process
-    Join(command::join::Join),
+    Join(Box<command::join::Join>),
     /// Take the agent off a cluster
     Unjoin(command::unjoin::Unjoin),
     /// Take the hub off its cluster

@@ -14,7 +14,7 @@ pub enum OperatorState {
     /// It runs.
     Runs,
     /// Its Deployment is not as it should be.
-    Ails(Workload),
+    Ails(Box<Workload>),
 }
 
 /// Looks at an operator's Deployment.
@@ -25,7 +25,7 @@ pub async fn operator(api: &ApiServer, name: &str) -> Result<OperatorState> {
     Ok(match workload::look(api, namespaces::OPERATOR, name).await? {
         None => OperatorState::Absent,
         Some(it) if it.sentences("").is_empty() => OperatorState::Runs,
-        Some(it) => OperatorState::Ails(it),
+        Some(it) => OperatorState::Ails(Box::new(it)),
     })
 }
 

@@ -92,7 +92,11 @@ fn kustomize_bases_hold_the_objects_of_the_charts() {
         let followed = chart.pop().unwrap();
         let config = root().join(format!("deploy/{name}/config"));
         assert_eq!(sorted(resources(&config)), sorted(chart.clone()), "{name}");
-        assert_eq!(resources(&config.join("samples")), [followed.clone()], "{name}");
+        assert_eq!(
+            resources(&config.join("samples")),
+            std::slice::from_ref(&followed),
+            "{name}"
+        );
         for (folder, wanted) in [("", chart), ("/samples", vec![followed])] {
             let folder = format!("deploy/{name}/config{folder}");
             let Some(made) = output(Path::new("kubectl"), &["kustomize", &folder], "") else {

@@ -270,7 +270,7 @@ mod tests {
     fn init(more: &[&str]) -> Result<Init, clap::Error> {
         let line = ["drover", "init"].iter().chain(more).copied();
         match Cli::try_parse_from(line)?.command {
-            DroverCommand::Init(it) => Ok(it),
+            DroverCommand::Init(it) => Ok(*it),
             _ => panic!("it is init"),
         }
     }

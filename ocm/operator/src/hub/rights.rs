@@ -21,7 +21,7 @@ pub const CLUSTER_MANAGERS: &[Right] = &[
     Right::new(
         "apiextensions.k8s.io",
         "customresourcedefinitions",
-        "create get patch delete",
+        "create get patch update delete",
         "The kinds of a hub.",
     ),
     Right::new(

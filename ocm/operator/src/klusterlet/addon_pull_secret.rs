@@ -16,14 +16,14 @@ use ocm_reconcile::{
     Cache, ObserveError, Plan, Reconciler, Site, Watches, async_trait, install::MANAGED_BY, rbac::Right,
 };
 
-use super::{ground::Operator, permissions};
+use super::{ground::AgentOperator, permissions};
 
 /// What [`MANAGED_BY`] says on copies. The agent has copies of its own, and leaves these alone.
 const MANAGER: &str = "klusterlet";
 
 /// The reconciler.
 pub struct AddonPullSecret {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
     wanting: Cache<PartialObjectMeta<Namespace>>,
     copies: Cache<Secret>,
 }
@@ -42,7 +42,11 @@ pub struct Seen {
 
 impl AddonPullSecret {
     /// Of this operator, over the namespaces that want copies.
-    pub fn new(operator: Arc<Operator>, wanting: Cache<PartialObjectMeta<Namespace>>, copies: Cache<Secret>) -> Self {
+    pub fn new(
+        operator: Arc<AgentOperator>,
+        wanting: Cache<PartialObjectMeta<Namespace>>,
+        copies: Cache<Secret>,
+    ) -> Self {
         Self {
             operator,
             wanting,

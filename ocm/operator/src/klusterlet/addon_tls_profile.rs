@@ -13,11 +13,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{ResourceExt, api::ObjectMeta, core::PartialObjectMeta};
 use ocm_reconcile::{Cache, ObserveError, Plan, Reconciler, Site, Watches, async_trait, rbac::Right};
 
-use super::{ground::Operator, names, permissions};
+use super::{ground::AgentOperator, names, permissions};
 
 /// The reconciler.
 pub struct AddonTlsProfile {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
     wanting: Cache<PartialObjectMeta<Namespace>>,
     copies: Cache<ConfigMap>,
 }
@@ -37,7 +37,7 @@ pub struct Seen {
 impl AddonTlsProfile {
     /// Of this operator, over the namespaces that want copies.
     pub fn new(
-        operator: Arc<Operator>,
+        operator: Arc<AgentOperator>,
         wanting: Cache<PartialObjectMeta<Namespace>>,
         copies: Cache<ConfigMap>,
     ) -> Self {

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use super::{
     access::{self, Answer, BootstrapFinding, CredentialFinding, Findings},
     external::{self, Reached},
-    ground::Operator,
+    ground::AgentOperator,
     pace::Pace,
     settings,
 };
@@ -29,7 +29,7 @@ const HEARD: Duration = Duration::from_secs(2);
 
 /// Who asks, and what was heard.
 pub struct Asking {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
     pace: Pace,
     heard: Mutex<HashMap<String, Heard>>,
 }
@@ -44,7 +44,7 @@ struct Heard {
 
 impl Asking {
     /// Of this operator.
-    pub fn new(operator: Arc<Operator>) -> Self {
+    pub fn new(operator: Arc<AgentOperator>) -> Self {
         Self {
             operator,
             pace: Pace::new(),

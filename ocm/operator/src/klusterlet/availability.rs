@@ -14,7 +14,7 @@ use ocm_api::{condition, conditions::klusterlet as conditions, operator::Kluster
 use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, StatusField, Watches, async_trait, rbac::Right};
 
 use super::{
-    ground::Operator,
+    ground::AgentOperator,
     names, permissions,
     pods::{self, AgentDeployment},
     settings::{self, Shape},
@@ -23,7 +23,7 @@ use crate::Layout;
 
 /// The reconciler.
 pub struct AgentAvailability {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
 }
 
 /// What a plan is made from.
@@ -38,7 +38,7 @@ pub struct Seen {
 
 impl AgentAvailability {
     /// Of this operator.
-    pub fn new(operator: Arc<Operator>) -> Self {
+    pub fn new(operator: Arc<AgentOperator>) -> Self {
         Self { operator }
     }
 }

@@ -17,7 +17,7 @@ use ocm_api::operator::Klusterlet;
 use ocm_reconcile::{Clients, ObserveError, Plan, Reconciler, Watches, async_trait, rbac::Right};
 
 use super::{
-    ground::Operator,
+    ground::AgentOperator,
     names, permissions,
     remains::{self, Leaving, Managed},
     removal,
@@ -25,7 +25,7 @@ use super::{
 
 /// The reconciler.
 pub struct Cleanup {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
 }
 
 /// What a plan is made from.
@@ -38,7 +38,7 @@ pub struct Seen {
 
 impl Cleanup {
     /// Of this operator.
-    pub fn new(operator: Arc<Operator>) -> Self {
+    pub fn new(operator: Arc<AgentOperator>) -> Self {
         Self { operator }
     }
 }

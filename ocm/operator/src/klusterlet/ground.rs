@@ -29,7 +29,7 @@ use super::{
 use crate::objects::Apis;
 
 /// What all controllers share.
-pub struct Operator {
+pub struct AgentOperator {
     /// The API of the cluster that the operator runs on.
     pub client: Client,
     /// What the operator was told.
@@ -72,7 +72,7 @@ fn named(name: &str) -> Watching {
     }
 }
 
-impl Operator {
+impl AgentOperator {
     /// Over these caches.
     pub fn new(client: Client, caches: &Caches, options: Options) -> Self {
         let namespace = options.namespace.clone();

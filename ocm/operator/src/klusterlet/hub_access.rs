@@ -15,7 +15,7 @@ use ocm_reconcile::{ObserveError, Plan, Reconciler, Site, StatusField, Watches, 
 use super::{
     access::{self, Answer, BootstrapFinding, CredentialFinding, Findings},
     asking::Asking,
-    ground::Operator,
+    ground::AgentOperator,
     permissions, said, settings,
 };
 
@@ -24,7 +24,7 @@ const RARELY: u32 = 10;
 
 /// The reconciler.
 pub struct HubAccess {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
     asking: Asking,
 }
 
@@ -42,7 +42,7 @@ pub struct Seen {
 
 impl HubAccess {
     /// Of this operator.
-    pub fn new(operator: Arc<Operator>) -> Self {
+    pub fn new(operator: Arc<AgentOperator>) -> Self {
         Self {
             asking: Asking::new(operator.clone()),
             operator,

@@ -13,12 +13,14 @@ use jiff::Timestamp;
 use ocm_api::{conditions::klusterlet as conditions, operator::Klusterlet};
 use ocm_reconcile::{Clients, ObserveError, Outcome, Plan, Reconciler, StatusField, Watches, async_trait, rbac::Right};
 
-use super::{external::Reached, ground::Operator, install, look, permissions, said, scene::Finding, settings::Place};
+use super::{
+    external::Reached, ground::AgentOperator, install, look, permissions, said, scene::Finding, settings::Place,
+};
 use crate::Layout;
 
 /// The reconciler.
 pub struct Klusterlets {
-    operator: Arc<Operator>,
+    operator: Arc<AgentOperator>,
 }
 
 /// What a plan is made from.
@@ -37,7 +39,7 @@ pub struct Seen {
 
 impl Klusterlets {
     /// Of this operator.
-    pub fn new(operator: Arc<Operator>) -> Self {
+    pub fn new(operator: Arc<AgentOperator>) -> Self {
         Self { operator }
     }
 }

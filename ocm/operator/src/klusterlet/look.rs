@@ -16,7 +16,7 @@ use ocm_reconcile::{Site, Target, plan::typed};
 use super::{
     external::{self, Reached},
     former,
-    ground::Operator,
+    ground::AgentOperator,
     klusterlets::Seen,
     names,
     scene::{ExternalCluster, Finding, Scene},
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// What is there, with the tokens that were given in this run.
-pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Seen {
+pub async fn observe(operator: &AgentOperator, name: &str, issued: Vec<Issued>) -> Seen {
     let klusterlet = operator.klusterlets.named(name);
     if klusterlet.is_none() {
         operator.forget(name).await;
@@ -49,7 +49,7 @@ pub async fn observe(operator: &Operator, name: &str, issued: Vec<Issued>) -> Se
     }
 }
 
-async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> (Finding, Option<Reached>) {
+async fn find(operator: &AgentOperator, klusterlet: &Klusterlet, issued: Vec<Issued>) -> (Finding, Option<Reached>) {
     let refusals = settings::refusals(klusterlet);
     if !refusals.is_empty() {
         return (Finding::Refused(refusals), None);
@@ -101,7 +101,7 @@ async fn find(operator: &Operator, klusterlet: &Klusterlet, issued: Vec<Issued>)
 }
 
 /// What is the same for all Klusterlets.
-async fn ground(operator: &Operator, klusterlet: &Klusterlet) -> Ground {
+async fn ground(operator: &AgentOperator, klusterlet: &Klusterlet) -> Ground {
     let options = &operator.options;
     let is_counted = options.deployment_replicas == 0 && !settings::is_hosted(klusterlet);
     let selector = &options.control_plane_node_label_selector;
@@ -119,7 +119,7 @@ async fn ground(operator: &Operator, klusterlet: &Klusterlet) -> Ground {
     }
 }
 
-fn tls_profile(operator: &Operator) -> Option<TlsProfile> {
+fn tls_profile(operator: &AgentOperator) -> Option<TlsProfile> {
     let profile = operator.tls_profile.list().into_iter().next()?;
     let data = |key: &str| profile.data.as_ref()?.get(key).cloned();
     let profile = TlsProfile {
@@ -129,7 +129,7 @@ fn tls_profile(operator: &Operator) -> Option<TlsProfile> {
     (profile != TlsProfile::default()).then_some(profile)
 }
 
-fn pull_secret(operator: &Operator) -> Option<serde_json::Value> {
+fn pull_secret(operator: &AgentOperator) -> Option<serde_json::Value> {
     let secret = operator.pull_secret.list().into_iter().next()?;
     Some(typed(&*secret, &ApiResource::erase::<Secret>(&())))
 }
@@ -142,7 +142,7 @@ fn port(secret: &Arc<Secret>) -> Option<u16> {
     server.port_u16()
 }
 
-async fn managed(operator: &Operator, settings: &AgentSettings) -> Result<(ExternalCluster, Reached), String> {
+async fn managed(operator: &AgentOperator, settings: &AgentSettings) -> Result<(ExternalCluster, Reached), String> {
     let named = format!("Secret {}/{}", settings.agent_namespace, names::EXTERNAL);
     let Some(secret) = operator.external.get(&settings.agent_namespace, names::EXTERNAL) else {
         return Err(format!(
@@ -159,7 +159,7 @@ async fn managed(operator: &Operator, settings: &AgentSettings) -> Result<(Exter
     Ok((external, reached))
 }
 
-async fn not_ready(operator: &Operator, settings: AgentSettings, why: String, is_watched: bool) -> Finding {
+async fn not_ready(operator: &AgentOperator, settings: AgentSettings, why: String, is_watched: bool) -> Finding {
     let targets = wanted::hosting_namespace(&settings).map(|it| it.target);
     match objects::look(&operator.apis(Place::Hosting, None), targets).await {
         Ok(current) => Finding::NotReady {
@@ -173,7 +173,7 @@ async fn not_ready(operator: &Operator, settings: AgentSettings, why: String, is
 }
 
 /// The namespaces of the agent before it was told another. They are of this Klusterlet by their label.
-fn former_namespaces(operator: &Operator, settings: &AgentSettings) -> Vec<String> {
+fn former_namespaces(operator: &AgentOperator, settings: &AgentSettings) -> Vec<String> {
     if settings.place == Place::Hosting {
         return Vec::new();
     }
@@ -185,7 +185,7 @@ fn former_namespaces(operator: &Operator, settings: &AgentSettings) -> Vec<Strin
 }
 
 async fn current(
-    operator: &Operator,
+    operator: &AgentOperator,
     settings: &AgentSettings,
     former_namespaces: &[String],
     reached: Option<&Reached>,

@@ -45,7 +45,7 @@ use ocm_reconcile::{Caches, Clients, Controller, Running, cache::Watching, contr
 use tokio_util::sync::CancellationToken;
 
 use crate::Layout;
-use ground::Operator;
+use ground::AgentOperator;
 pub use permissions::RIGHTS;
 
 /// After how long a hub that refuses is asked again, unless the operator is told.
@@ -83,7 +83,7 @@ pub fn controllers(client: Client, caches: &Caches, options: Options) -> Vec<Con
         selection: watcher::Config::default().fields(&format!("metadata.name={name}")),
         ..Watching::default()
     };
-    let operator = Arc::new(Operator::new(client, caches, options));
+    let operator = Arc::new(AgentOperator::new(client, caches, options));
     let wanting = caches.labelled(&format!("{}=true", labels::ADDON_WANTS_COPIES));
     let pull_secrets = caches.watching(named(PULL_SECRET));
     let profiles = caches.watching::<ConfigMap>(named(names::TLS_PROFILE));

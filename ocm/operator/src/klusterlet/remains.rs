@@ -9,7 +9,7 @@ use ocm_reconcile::ObserveError;
 
 use super::{
     external::Reached,
-    ground::Operator,
+    ground::AgentOperator,
     names, removal,
     settings::{self, AgentSettings, Ground, Place},
 };
@@ -53,7 +53,7 @@ pub struct ManagedSeen {
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn look(operator: &Operator, klusterlet: Arc<Klusterlet>) -> Result<Leaving, ObserveError> {
+pub async fn look(operator: &AgentOperator, klusterlet: Arc<Klusterlet>) -> Result<Leaving, ObserveError> {
     let options = &operator.options;
     let ground = Ground {
         layout: options.layout,
@@ -85,7 +85,7 @@ pub async fn look(operator: &Operator, klusterlet: Arc<Klusterlet>) -> Result<Le
 }
 
 async fn managed(
-    operator: &Operator,
+    operator: &AgentOperator,
     klusterlet: &Klusterlet,
     settings: &AgentSettings,
 ) -> Result<Managed, ObserveError> {
@@ -108,7 +108,7 @@ async fn managed(
     }
 }
 
-async fn reach(operator: &Operator, settings: &AgentSettings) -> Result<Reached, String> {
+async fn reach(operator: &AgentOperator, settings: &AgentSettings) -> Result<Reached, String> {
     let named = format!("Secret {}/{}", settings.agent_namespace, names::EXTERNAL);
     let secret = operator.external.get(&settings.agent_namespace, names::EXTERNAL);
     let secret = secret.ok_or_else(|| format!("{named} is missing"))?;
@@ -117,7 +117,7 @@ async fn reach(operator: &Operator, settings: &AgentSettings) -> Result<Reached,
 }
 
 async fn on_managed(
-    operator: &Operator,
+    operator: &AgentOperator,
     settings: &AgentSettings,
     reached: Option<Reached>,
 ) -> Result<ManagedSeen, LookError> {

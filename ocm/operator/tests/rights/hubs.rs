@@ -15,9 +15,14 @@ const MANAGER: (&str, &str) = ("operator.open-cluster-management.io/v1", "Cluste
 const PULL_SECRET: &str = "open-cluster-management-image-pull-credentials";
 
 async fn lead(ground: &Ground, layout: Layout) -> Leading {
+    lead_with(ground, layout, false).await
+}
+
+async fn lead_with(ground: &Ground, layout: Layout, skip_remove_crds: bool) -> Leading {
     let start = move |client, stop| {
         let options = Options {
             layout,
+            skip_remove_crds,
             compact_rights: hub::rbac::RIGHTS,
             ..Options::default()
         };
@@ -120,8 +125,9 @@ pub async fn everything(ground: &Ground) {
     ground
         .until(manager, "names the gate", |it| says(it, "ValidFeatureGates", "False"))
         .await;
-    kept(ground).await;
     leading.stop().await;
+    kept(ground).await;
+    released(ground).await;
 }
 
 /// A hub in upstream's layout, made by an operator that may do everything, beside what our chart drover-hub left.
@@ -271,7 +277,7 @@ async fn drift(ground: &Ground) {
 /// What is still there of each kind that goes first keeps a hub, and is named.
 async fn kept(ground: &Ground) {
     let (admission, home) = ("admissionregistration.k8s.io/v1", "cluster1");
-    // Nobody answers in this test.
+    // Nobody answers in this test, and no operator runs that would put them back.
     for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
         let api = ground.site.api(admission, kind, "").await;
         for found in api.list(&Default::default()).await.unwrap() {
@@ -315,6 +321,7 @@ async fn kept(ground: &Ground) {
     }
     let (api_version, kind) = MANAGER;
     ground.delete(api_version, kind, "", NAME).await;
+    let leading = lead(ground, Layout::Compact).await;
     for (group, version, kind, plural, namespace) in all {
         ground.hears(&Ask::new(group, plural, "list")).await;
         let free = json!({"metadata": {"finalizers": null}});
@@ -325,4 +332,14 @@ async fn kept(ground: &Ground) {
     ground
         .until((api_version, kind, "", NAME), "is gone", |it| it.is_none())
         .await;
+    leading.stop().await;
+}
+
+/// A hub goes and leaves the definitions to whoever comes next.
+async fn released(ground: &Ground) {
+    ask(ground, NAME, json!({})).await;
+    let leading = lead_with(ground, Layout::Compact, true).await;
+    until_up_to_date(ground, NAME).await;
+    remove(ground, NAME).await;
+    leading.stop().await;
 }

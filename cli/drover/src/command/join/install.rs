@@ -307,7 +307,7 @@ mod tests {
     fn join(more: &[&str]) -> Result<crate::command::join::Join, clap::Error> {
         let line = ["drover", "join", "--cluster-name=edge", "--bootstrap-kubeconfig=f"];
         match Cli::try_parse_from(line.iter().chain(more).copied())?.command {
-            DroverCommand::Join(it) => Ok(it),
+            DroverCommand::Join(it) => Ok(*it),
             _ => panic!("it is join"),
         }
     }
