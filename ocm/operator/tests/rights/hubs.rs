@@ -179,6 +179,17 @@ async fn hosted(ground: &Ground) {
     ground
         .patch(secret.0, secret.1, secret.2, secret.3, json!({"data": {"token": null}}))
         .await;
+    // It is the Deployment that wakes the operator.
+    let replicas = json!({"spec": {"replicas": 5}});
+    ground
+        .patch(
+            "apps/v1",
+            "Deployment",
+            name,
+            "elsewhere-registration-controller",
+            replicas,
+        )
+        .await;
     ground
         .until(secret, "has a token again", |it| {
             it.is_some_and(|it| it.data["data"]["token"].is_string())
