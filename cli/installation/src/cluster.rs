@@ -26,7 +26,7 @@ use crate::{
     Line, Mode, former,
     gates::{self, Gate},
     images::Images,
-    manifests::{self, Rendered},
+    manifests::{self, InstallManifests},
     operated,
     resources::ResourceFlags,
     values::{self, ValueFlags},
@@ -267,7 +267,7 @@ impl JoinOptions {
         Ok(made)
     }
 
-    fn manifests(&self, there: &There) -> Result<Rendered> {
+    fn manifests(&self, there: &There) -> Result<InstallManifests> {
         cluster_name::check(&self.cluster_name)?;
         let names = self.names(there);
         let values = self.chart_values(there, &names)?;
@@ -287,7 +287,7 @@ impl JoinOptions {
         if self.administrator && self.hosted.is_none() {
             rendered.push(administrator(&names));
         }
-        Ok(Rendered::of(rendered))
+        Ok(InstallManifests::of(rendered))
     }
 }
 
@@ -326,7 +326,7 @@ pub fn parse_annotation(text: &str) -> Result<(String, String), String> {
 pub struct Prepared {
     there: There,
     /// The objects.
-    pub manifests: Rendered,
+    pub manifests: InstallManifests,
 }
 
 /// Looks what is there, and so what is to be put there.
@@ -509,7 +509,7 @@ mod tests {
         JoinOptions::new("edge", Kubeconfig::default())
     }
 
-    fn named<'a>(made: &'a Rendered, kind: &str) -> Vec<&'a Value> {
+    fn named<'a>(made: &'a InstallManifests, kind: &str) -> Vec<&'a Value> {
         made.objects.iter().filter(|it| it["kind"] == kind).collect()
     }
 

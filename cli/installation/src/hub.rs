@@ -24,7 +24,7 @@ use crate::{
     Line, Mode,
     gates::{self, Gate},
     images::Images,
-    manifests::{self, Rendered},
+    manifests::{self, InstallManifests},
     resources::ResourceFlags,
     token,
     values::{self, ValueFlags},
@@ -204,9 +204,9 @@ impl InitOptions {
     ///
     /// # Errors
     /// When the values do not fit the chart.
-    pub fn manifests(&self) -> Result<Rendered> {
+    pub fn manifests(&self) -> Result<InstallManifests> {
         let rendered = charts::cluster_manager(namespaces::OPERATOR, self.chart_values()?)?;
-        Ok(Rendered::of(rendered))
+        Ok(InstallManifests::of(rendered))
     }
 }
 

@@ -17,14 +17,14 @@ use crate::{Line, Mode, images::Images};
 
 /// Objects of an installation.
 #[derive(Clone, Debug)]
-pub struct Rendered {
+pub struct InstallManifests {
     /// The CRD of the operator's kind.
     pub crds: Vec<Value>,
     /// All else: namespaces first, the object that the operator follows last.
     pub objects: Vec<Value>,
 }
 
-impl Rendered {
+impl InstallManifests {
     /// Of what a chart has made.
     pub fn of(rendered: Vec<Value>) -> Self {
         let (crds, objects): (Vec<Value>, Vec<Value>) = rendered
@@ -181,7 +181,7 @@ mod tests {
             object("CustomResourceDefinition", "c"),
             object("Namespace", "a"),
         ];
-        let made = Rendered::of(rendered);
+        let made = InstallManifests::of(rendered);
         let names: Vec<&str> = made
             .objects
             .iter()

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     Line, Mode, cluster, former, hub,
     images::Images,
-    manifests::{self, Rendered},
+    manifests::{self, InstallManifests},
     operated, values, wait,
 };
 
@@ -256,7 +256,7 @@ async fn write(
     rendered: Vec<Value>,
     tell: &mut dyn FnMut(UpgradeStep) -> Result<()>,
 ) -> Result<()> {
-    let mut made = Rendered::of(rendered);
+    let mut made = InstallManifests::of(rendered);
     manifests::keep_newer_crd(cluster, &mut made.crds).await?;
     let is_followed = |it: &Value| it["kind"] == kind.kind.as_str();
     let followed = made.objects.iter().find(|it| is_followed(it)).cloned();

@@ -40,6 +40,9 @@ pub struct Accept {
 
 impl Accept {
     pub async fn run(self, global: &Global) -> Result<()> {
+        for cluster in &self.clusters {
+            client::cluster_name::check(cluster)?;
+        }
         let hub = ApiServer::connect(global).await?;
         let options = AcceptOptions {
             clusters: self.clusters,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Namespace};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -178,6 +178,8 @@ async fn a_combined_agent_writes_its_agent_name_as_agent_id() {
         "--disable-leader-election",
     ]);
     agent.says("wrote the hub's credential");
+    let namespaces: Api<Namespace> = Api::all(hub.world.hub.client());
+    wait::until(&namespaces, "edge", "is made for the cluster", |it| it.is_some()).await;
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "a", "namespace": "edge"},

@@ -25,11 +25,11 @@ fn usage_errors_have_upstreams_wording_and_exit_codes() {
         ),
         (
             &["registration-operator", "hub"],
-            "error: registration-operator hub is not supported: nothing acts on ClusterManagers here; `drover init` puts a hub",
+            "error: unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined",
         ),
         (
-            &["/registration-operator", "klusterlet", "--enable-sync-labels=true"],
-            "error: registration-operator klusterlet is not supported: nothing acts on Klusterlets here; `drover join --deploy`",
+            &["/registration-operator", "klusterlet", "--deployment-replicas=many"],
+            "Error: invalid argument \"many\" for \"--deployment-replicas\" flag: strconv.ParseInt: parsing \"many\": invalid syntax",
         ),
         (
             &[

@@ -4,7 +4,7 @@ use ocm_reconcile::Site;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Options, hosted::Way, install::Sources, wanted::Facts},
+    super::{Options, hosted::Way, install::HubSources, wanted::Facts},
     *,
 };
 use crate::{
@@ -29,7 +29,7 @@ fn seen(manager: Value, layout: Layout) -> Seen {
         },
         obstacle: None,
         way: None,
-        sources: Sources::default(),
+        sources: HubSources::default(),
         pods: Vec::new(),
         current: Current::default(),
         holders: Vec::new(),

@@ -53,7 +53,7 @@ const CONVERTED: [&str; 2] = [
 
 /// What is copied from the operator's namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sources {
+pub struct HubSources {
     /// The Secret that images are pulled with.
     pub pull_secret: Option<Secret>,
     /// The Secret that says how to reach a broker.
@@ -78,7 +78,12 @@ pub struct Install {
 
 /// What a hub is made of, seen what is there; `kubeconfigs` are those of its ServiceAccounts, where the hub is on
 /// another cluster.
-pub fn install(hub: &HubObjects<'_>, sources: &Sources, kubeconfigs: Vec<WantedObject>, current: &Current) -> Install {
+pub fn install(
+    hub: &HubObjects<'_>,
+    sources: &HubSources,
+    kubeconfigs: Vec<WantedObject>,
+    current: &Current,
+) -> Install {
     let all: Vec<WantedObject> = deployments::wanted(hub).into_iter().map(management).collect();
     let rolling: Vec<String> = all
         .iter()
@@ -215,7 +220,7 @@ impl Install {
 }
 
 /// Everything that has to be seen before it can be said what is to be done.
-pub fn targets(hub: &HubObjects<'_>, sources: &Sources, is_settled: bool) -> Vec<Target> {
+pub fn targets(hub: &HubObjects<'_>, sources: &HubSources, is_settled: bool) -> Vec<Target> {
     let all = install(hub, sources, Vec::new(), &Current::default());
     let mut targets: Vec<Target> = all.crds.iter().map(|it| it.target.clone()).collect();
     targets.extend(all.namespaces.targets().cloned());
@@ -297,7 +302,7 @@ fn namespaces(hub: &HubObjects<'_>) -> Stage {
 }
 
 /// Copies of Secrets, where the pods are.
-fn secrets(hub: &HubObjects<'_>, sources: &Sources) -> Stage {
+fn secrets(hub: &HubObjects<'_>, sources: &HubSources) -> Stage {
     let mut stage = Stage::new(HUB_FAILED);
     let pull_secret = hub.options.image_pull_secret_name.as_str();
     let mut all = vec![(pull_secret, &sources.pull_secret)];

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use ocm_reconcile::{Plan, Site, Target};
 
 use super::{
-    install::{self, CRDS_FAILED, CRDS_THAT_GO_FIRST, HUB_FAILED, Sources},
+    install::{self, CRDS_FAILED, CRDS_THAT_GO_FIRST, HUB_FAILED, HubSources},
     wanted::HubObjects,
 };
 use crate::{
@@ -34,7 +34,7 @@ const ORDER: [&str; 9] = [
 
 /// What has to be seen.
 pub fn targets(hub: &HubObjects<'_>) -> Vec<Target> {
-    let mut targets = install::targets(hub, &Sources::default(), false);
+    let mut targets = install::targets(hub, &HubSources::default(), false);
     targets.extend(install::crd_targets());
     targets
 }

@@ -20,7 +20,7 @@ use super::{
         Options, caches,
         certificates::{BUNDLE, BUNDLE_KEY},
         hosted::{self, Way},
-        install::{self, Sources},
+        install::{self, HubSources},
         owner, removal,
         wanted::{self, EXTERNAL_KUBECONFIG, Facts, HubObjects, TLS_PROFILE, TlsProfile, WORK_DRIVER_CONFIG},
     },
@@ -64,7 +64,7 @@ impl ClusterManagers {
             facts: Facts::default(),
             obstacle: None,
             way: None,
-            sources: Sources::default(),
+            sources: HubSources::default(),
             pods: Vec::new(),
             current: Current::default(),
             tokens: BTreeMap::new(),
@@ -138,7 +138,7 @@ impl ClusterManagers {
             }
         };
         let secret = |it: Option<Arc<Secret>>| it.map(|it| (*it).clone());
-        seen.sources = Sources {
+        seen.sources = HubSources {
             pull_secret: secret(self.sources.pull_secret.get(home, &options.image_pull_secret_name)),
             work_driver: secret(self.sources.work_driver.get(home, WORK_DRIVER_CONFIG)),
         };

@@ -9,7 +9,7 @@ use ocm_api::operator::ClusterManager;
 use super::super::{
     Options,
     hosted::{self, Token, Way},
-    install::{self, Install, Sources},
+    install::{self, HubSources, Install},
     wanted::{self, Facts, HubObjects},
 };
 use crate::objects::{Apis, Current};
@@ -31,7 +31,7 @@ pub struct Seen {
     /// The hub on another cluster, if it is on one and answers.
     pub way: Option<Way>,
     /// What is copied.
-    pub sources: Sources,
+    pub sources: HubSources,
     /// The pods of hubs.
     pub pods: Vec<Arc<Pod>>,
     /// What is there.
