@@ -6,15 +6,37 @@
 
 use std::{fs, time::Duration};
 
+use ocm_reconcile::metrics;
 use tracing::debug;
 
 /// Long enough for the first leases, claims and works to have passed.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// For a process whose controllers run now and then: no run for so long, and it is idle.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Gives the code pages back whenever the controllers of the process have run and are idle again. It never ends.
+pub async fn give_back_when_idle() {
+    let (mut before, mut given_back) = (metrics::runs(), None);
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let runs = metrics::runs();
+        if runs == before && given_back != Some(runs) {
+            give_all_back();
+            given_back = Some(runs);
+        }
+        before = runs;
+    }
+}
+
 /// Waits until a process that has just become ready has settled, and gives its code pages back. Where this does not
 /// work nothing is lost but memory.
 pub async fn give_back_when_settled() {
     tokio::time::sleep(SETTLED).await;
+    give_all_back();
+}
+
+fn give_all_back() {
     match fs::read_to_string("/proc/self/maps") {
         Ok(maps) => {
             for (start, length) in std::env::current_exe()

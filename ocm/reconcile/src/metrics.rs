@@ -58,6 +58,12 @@ impl Meter {
     }
 }
 
+/// How many runs there were in this process, of all reconcilers.
+pub fn runs() -> u64 {
+    let of = |it: &Arc<Meter>| it.succeeded.load(Ordering::Relaxed) + it.failed.load(Ordering::Relaxed);
+    METERS.lock().values().map(of).sum()
+}
+
 /// All of it in Prometheus' text format.
 pub fn text() -> String {
     let meters: Vec<_> = METERS.lock().iter().map(|(name, it)| (*name, it.clone())).collect();
@@ -126,6 +132,7 @@ mod tests {
         meter.count(Duration::from_micros(1500), true);
         meter.count(Duration::from_millis(5), true);
         meter.count(Duration::from_secs(100), false);
+        assert!(runs() >= 3);
         let text = text();
         for line in [
             "controller_runtime_reconcile_total{controller=\"metrics-test\",result=\"success\"} 2",
