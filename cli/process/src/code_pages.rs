@@ -15,15 +15,19 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// For a process whose controllers run now and then: no run for so long, and it is idle.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Gives the code pages back whenever the controllers of the process have run and are idle again. It never ends.
+/// While it is idle, probes and the renewals of its Lease bring pages back, and so they are given back again.
+const AGAIN: u32 = 6;
+
+/// Gives the code pages back whenever the controllers of the process have run and are idle again, and every half a
+/// minute as long as they are. It never ends.
 pub async fn give_back_when_idle() {
-    let (mut before, mut given_back) = (metrics::runs(), None);
+    let (mut before, mut idle) = (metrics::runs(), 0);
     loop {
         tokio::time::sleep(IDLE).await;
         let runs = metrics::runs();
-        if runs == before && given_back != Some(runs) {
+        idle = if runs == before { idle + 1 } else { 0 };
+        if idle % AGAIN == 1 {
             give_all_back();
-            given_back = Some(runs);
         }
         before = runs;
     }
@@ -50,14 +54,21 @@ fn give_all_back() {
     }
 }
 
-/// Start and length of the mappings that hold the program's code: of its file, readable and executable, never written.
+/// Start and length of the mappings that hold the program's code and constants: of its file, and never written. Of those
+/// that are only readable it is the one at the file's beginning: another holds addresses that the loader has filled in.
 fn code(maps: &str, program: &str) -> Vec<(usize, usize)> {
     maps.lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let (range, rights) = (words.next()?, words.next()?);
-            let path = words.nth(3)?;
-            if rights != "r-xp" || path != program {
+            let offset = words.next()?;
+            let path = words.nth(2)?;
+            let is_written = match rights {
+                "r-xp" => false,
+                "r--p" => offset.bytes().any(|it| it != b'0'),
+                _ => true,
+            };
+            if is_written || path != program {
                 return None;
             }
             let (start, end) = range.split_once('-')?;
@@ -87,11 +98,15 @@ mod tests {
         let maps = "\
 55d000000000-55d000001000 r--p 00000000 fe:00 12 /usr/bin/drover
 55d000001000-55d000005000 r-xp 00001000 fe:00 12 /usr/bin/drover
-55d000005000-55d000006000 rw-p 00005000 fe:00 12 /usr/bin/drover
+55d000005000-55d000005800 r--p 00005000 fe:00 12 /usr/bin/drover
+55d000005800-55d000006000 rw-p 00005000 fe:00 12 /usr/bin/drover
 7f0000000000-7f0000010000 r-xp 00000000 fe:00 99 /usr/lib/libc.so.6
 7ffe00000000-7ffe00001000 r-xp 00000000 00:00 0  [vdso]
 ";
-        assert_eq!(code(maps, "/usr/bin/drover"), [(0x55d0_0000_1000, 0x4000)]);
+        assert_eq!(
+            code(maps, "/usr/bin/drover"),
+            [(0x55d0_0000_0000, 0x1000), (0x55d0_0000_1000, 0x4000)]
+        );
     }
 
     #[test]
