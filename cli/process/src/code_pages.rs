@@ -54,8 +54,9 @@ fn give_all_back() {
     }
 }
 
-/// Start and length of the mappings that hold the program's code and constants: of its file, and never written. Of those
-/// that are only readable it is the one at the file's beginning: another holds addresses that the loader has filled in.
+/// Start and length of the mappings that hold the program's code and constants: of its file, and never written. Of
+/// those that are only readable it is the one at the file's beginning: another holds addresses that the loader has
+/// filled in.
 fn code(maps: &str, program: &str) -> Vec<(usize, usize)> {
     maps.lines()
         .filter_map(|line| {
