@@ -58,9 +58,9 @@ async fn life(c: Cx) {
         folder.to_str().unwrap(),
     ];
     c.kubectl(&apply, "").await.ok();
-    c.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], "")
-        .await
-        .ok();
+    // Other checks make and remove definitions meanwhile.
+    let established = ["wait", "--for=condition=Established", "-f", folder.to_str().unwrap()];
+    c.kubectl(&established, "").await.ok();
 
     let (name, server) = (c.name("edge"), format!("https://{}:{}", c.target.host, c.target.port));
     let token = token(&c).await;
