@@ -19,6 +19,8 @@ const PROGRAM: &str = "real-kubernetes";
 const KUBECTL: &str = "kubectl";
 /// Between two looks at a process that is to end and is not our child.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Of the log of a cluster that crashed: a panic of Go tells the reason first and then where all its goroutines were.
+const LAST_LINES: usize = 200;
 
 /// What to do with it.
 #[derive(Subcommand)]
@@ -176,9 +178,22 @@ impl Place {
             while runs(pid)? {
                 thread::sleep(LOOK_AGAIN);
             }
+        } else {
+            println!(
+                "{name} had ended by itself; the last it said:\n{}",
+                last_lines(&folder.join("log"))?
+            );
         }
         fs::remove_dir_all(&folder).with_context(|| format!("could not remove {}", folder.display()))
     }
+}
+
+/// The end of a log, in which the reason of a crash is.
+fn last_lines(log: &Path) -> Result<String> {
+    let text = fs::read(log).with_context(|| log.display().to_string())?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"))
 }
 
 /// Whether the process is one of ours and has not ended: numbers are given out again.

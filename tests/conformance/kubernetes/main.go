@@ -105,6 +105,8 @@ func run(ctx context.Context, dataDirectory, kubeconfig string, port int, durabl
 			if err = end; err == nil {
 				err = pki.writeKubeconfig(kubeconfig, address, "admin")
 				fmt.Printf("Kubernetes %s at %s, kubeconfig %s\n", version.Get().GitVersion, address, kubeconfig)
+				// Who read the line may have gone, and a process that writes to nobody is ended.
+				os.Stdout = os.Stderr
 			}
 		case end := <-api:
 			api = nil

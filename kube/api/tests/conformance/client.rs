@@ -14,6 +14,8 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// An answer that takes longer is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a TLS connection is tried.
+const HANDSHAKES: usize = 3;
 
 /// One request.
 #[derive(Clone)]
@@ -116,18 +118,26 @@ impl Client {
         }
     }
 
-    /// A TLS connection without a request.
+    /// A TLS connection without a request. A server may close one before it is there, so it is tried again.
     pub async fn connect(&self, alpn: &[&str]) -> TlsStream<TcpStream> {
+        for _ in 1..HANDSHAKES {
+            if let Ok(stream) = self.try_connect(alpn).await {
+                return stream;
+            }
+        }
+        self.try_connect(alpn)
+            .await
+            .unwrap_or_else(|it| panic!("the handshake failed: {it}"))
+    }
+
+    async fn try_connect(&self, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
         let config = self.target.tls(self.credential.pair.as_ref(), alpn);
         let stream = TcpStream::connect((self.target.host.as_str(), self.target.port))
             .await
             .unwrap_or_else(|it| panic!("no connection: {it}"));
         stream.set_nodelay(true).unwrap();
         let name = ServerName::try_from(self.target.host.clone()).unwrap();
-        TlsConnector::from(Arc::new(config))
-            .connect(name, stream)
-            .await
-            .unwrap_or_else(|it| panic!("the handshake failed: {it}"))
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
     async fn start(&self) -> Sender {
