@@ -40,6 +40,7 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
         (ServedOn::Hub, "hub"),
         (ServedOn::ManagedCluster, "managed_cluster"),
         (ServedOn::Operator, "operator"),
+        (ServedOn::AddOn, "add_ons"),
     ] {
         let of_place: Vec<&Value> = all.iter().filter(|(it, _)| *it == place).map(|(_, crd)| crd).collect();
         files.insert(format!("ocm/api/src/crds/{name}.json"), lines(&of_place)?);

@@ -109,6 +109,9 @@ pub use values::Values;
 // versions, and needs no dependency for them.
 pub use {k8s_openapi, kube, ocm_api};
 
+/// The machine of all reconcilers, for an add-on with kinds of its own: observe, plan, execute, conclude.
+pub use ocm_reconcile as reconcile;
+
 // The guide's program is compiled with the tests of this crate, so that a stranger who follows it does not meet an
 // error.
 #[cfg(doctest)]

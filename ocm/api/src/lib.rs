@@ -20,6 +20,7 @@ mod schema;
 pub mod about;
 pub mod addon;
 pub mod annotations;
+pub mod authentication;
 pub mod cluster;
 pub mod condition;
 pub mod conditions;
@@ -31,6 +32,8 @@ pub mod multicluster;
 pub mod namespaces;
 pub mod object;
 pub mod operator;
+pub mod proxy;
+pub mod rbac;
 pub mod selector;
 pub mod work;
 

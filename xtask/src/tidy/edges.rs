@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("safe-cel", &["go-regex", "kube-primitives"]),
     ("kube-store", &["safe-cel", "go-regex", "kube-primitives"]),
     ("gotemplate", &["go-regex"]),
+    // A tunnel, which knows neither OCM nor an API server.
+    ("konnectivity", &[]),
     // stranger
     (
         "ocm-addon-sdk",
@@ -157,7 +159,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-node",
             "kube-primitives",
             "kube-store",
-            // The binary is the image of the example add-ons, too.
+            // The binary is the image of these add-ons, too.
+            "addon-cluster-permission",
+            "addon-cluster-proxy",
+            "addon-managed-serviceaccount",
             "addon-helloworld",
             "addon-helloworldhelm",
             "addon-helloworldhosted",
@@ -166,6 +171,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            "addon-cluster-permission",
+            "addon-cluster-proxy",
+            "addon-managed-serviceaccount",
+            "konnectivity",
             "clusteradm",
             "cobra",
             "operator",
@@ -227,7 +236,7 @@ pub fn findings(metadata: &Value) -> anyhow::Result<Vec<String>> {
 
 fn judge(user: &str, used: &str) -> Option<String> {
     // The other examples run the tutorial's agent.
-    const OF_ADDONS: &[&str] = &["ocm-addon-sdk", "ocm-api", "addon-helloworld"];
+    const OF_ADDONS: &[&str] = &["ocm-addon-sdk", "ocm-api", "addon-helloworld", "konnectivity"];
     if BESIDE.contains(&user) || user.starts_with("addon-") && OF_ADDONS.contains(&used) {
         return None;
     }

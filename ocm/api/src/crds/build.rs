@@ -16,6 +16,8 @@ pub enum ServedOn {
     ManagedCluster,
     /// Where an operator installs a hub or an agent.
     Operator,
+    /// On a hub that has the add-on whose API group it is.
+    AddOn,
 }
 
 /// Every CustomResourceDefinition with the place it belongs to, in the order of their names.

@@ -1,6 +1,6 @@
 //! Our CustomResourceDefinitions.
 //!
-//! A running program takes them ready-made from [`hub`], [`managed_cluster`] and [`operator`]; nothing is derived while
+//! A running program takes them ready-made from [`hub`], [`managed_cluster`], [`operator`] and [`add_on`]; nothing is derived while
 //! a user waits. [`build()`] makes them from the Rust types, and `cargo xtask codegen` writes the result
 //! to `crds/` and into this crate.
 //!
@@ -32,13 +32,20 @@ pub fn operator() -> Vec<Value> {
     embedded(include_str!("operator.json"))
 }
 
+/// What a hub serves that has add-ons of ours with kinds of their own: those of the group are of one add-on.
+pub fn add_on(group: &str) -> Vec<Value> {
+    let all = embedded(include_str!("add_ons.json"));
+    all.into_iter().filter(|it| it["spec"]["group"] == group).collect()
+}
+
 fn embedded(text: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("generated and verified by a test")
 }
 
 /// All of them, typed.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let every = hub().into_iter().chain(managed_cluster()).chain(operator());
+    let add_ons = embedded(include_str!("add_ons.json"));
+    let every = hub().into_iter().chain(managed_cluster()).chain(operator()).chain(add_ons);
     every
         .map(|it| serde_json::from_value(it).expect("generated and verified by a test"))
         .collect()

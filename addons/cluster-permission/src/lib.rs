@@ -1,0 +1,1 @@
+//! The add-on cluster-permission: a ClusterPermission on the hub becomes roles and bindings on its cluster.

@@ -1,0 +1,1 @@
+//! `authentication.open-cluster-management.io`: ManagedServiceAccounts, of the add-on managed-serviceaccount.

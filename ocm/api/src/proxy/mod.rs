@@ -1,0 +1,1 @@
+//! `proxy.open-cluster-management.io`: ManagedProxyConfigurations, of the add-on cluster-proxy.

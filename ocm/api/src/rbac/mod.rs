@@ -1,0 +1,1 @@
+//! `rbac.open-cluster-management.io`: ClusterPermissions, of the add-on cluster-permission.
