@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::structural::structural;
-use crate::{Kind, about, addon, cluster, multicluster, operator, work};
+use crate::{Kind, about, addon, authentication, cluster, multicluster, operator, rbac, work};
 
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum ServedOn {
 
 /// Every CustomResourceDefinition with the place it belongs to, in the order of their names.
 pub fn build() -> Vec<(ServedOn, Value)> {
-    use ServedOn::{Hub, ManagedCluster, Operator};
+    use ServedOn::{AddOn, Hub, ManagedCluster, Operator};
     let mut all = vec![
         (
             Hub,
@@ -96,9 +96,25 @@ pub fn build() -> Vec<(ServedOn, Value)> {
             Operator,
             definition::<operator::Klusterlet>(vec![version::<operator::Klusterlet>()]),
         ),
+        (AddOn, managed_service_accounts()),
+        (
+            AddOn,
+            definition::<rbac::ClusterPermission>(vec![version::<rbac::ClusterPermission>()]),
+        ),
     ];
     all.sort_by_key(|(_, it)| it["metadata"]["name"].to_string());
     all
+}
+
+/// The same schema in both versions, so that nothing has to convert.
+fn managed_service_accounts() -> Value {
+    let stored = version::<authentication::ManagedServiceAccount>();
+    let mut deprecated = stored.clone();
+    deprecated["name"] = authentication::DEPRECATED_VERSION.into();
+    deprecated["storage"] = false.into();
+    deprecated["deprecated"] = true.into();
+    deprecated["deprecationWarning"] = authentication::DEPRECATION_WARNING.into();
+    definition::<authentication::ManagedServiceAccount>(vec![deprecated, stored])
 }
 
 /// A kind with two versions, the first of which is stored.
