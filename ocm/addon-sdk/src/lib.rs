@@ -92,6 +92,7 @@ pub mod health;
 pub mod hub;
 pub mod manifests;
 pub mod permission;
+pub mod program;
 pub mod registration;
 pub mod spec_hash;
 pub mod values;

@@ -31,7 +31,7 @@ const LOOK_FIRST: Duration = Duration::from_millis(200);
 
 /// Which kubeconfigs are used.
 #[derive(Clone, Debug)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// Any: whoever names one may do all that this process may.
     Any,
     /// Those in this directory that name no file outside of it and no program.
@@ -81,7 +81,7 @@ fn check_inside(dir: &Path, file: &Path) -> Result<()> {
 }
 
 /// A client for the cluster the agent runs on: by this kubeconfig, by that of `$KUBECONFIG`, or by its ServiceAccount.
-pub(super) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Client> {
+pub(crate) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Client> {
     let named = std::env::var_os("KUBECONFIG")
         .filter(|it| !it.is_empty())
         .map(PathBuf::from);
@@ -122,7 +122,7 @@ pub async fn hub_client(path: &Path, stop: &CancellationToken) -> Result<Client>
     hub_client_trusting(path, &Trust::Any, stop).await
 }
 
-pub(super) async fn hub_client_trusting(path: &Path, trust: &Trust, stop: &CancellationToken) -> Result<Client> {
+pub(crate) async fn hub_client_trusting(path: &Path, trust: &Trust, stop: &CancellationToken) -> Result<Client> {
     let mut told = false;
     let (mut files, client) = loop {
         let failure = match read(path, trust) {

@@ -18,11 +18,11 @@
 //! }
 //! ```
 
-mod connect;
+pub(crate) mod connect;
 mod controller;
 mod flags;
 mod lease;
-mod program;
+pub(crate) mod program;
 mod proxy;
 mod whenever;
 

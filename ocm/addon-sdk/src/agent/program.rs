@@ -282,7 +282,7 @@ async fn serve_agent(agent: AddOnAgent, job: &Job, healthy: &Check) -> Result<()
     done
 }
 
-fn stop_on_signals(stop: CancellationToken) -> Result<()> {
+pub(crate) fn stop_on_signals(stop: CancellationToken) -> Result<()> {
     let failed = "could not listen for signals";
     let mut terminate = signal(SignalKind::terminate()).context(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).context(failed)?;
