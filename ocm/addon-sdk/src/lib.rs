@@ -110,6 +110,9 @@ pub use values::Values;
 // versions, and needs no dependency for them.
 pub use {k8s_openapi, kube, ocm_api};
 
+/// Durations as Go reads them, which fields of Kubernetes' kinds hold.
+pub use kube_primitives::duration;
+
 /// The machine of all reconcilers, for an add-on with kinds of its own: observe, plan, execute, conclude.
 pub use ocm_reconcile as reconcile;
 

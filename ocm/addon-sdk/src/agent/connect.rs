@@ -11,10 +11,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use http::{Request, Response};
+use k8s_openapi::ByteString;
 use kube::{
     Client, Config,
     client::Body,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{self, KubeConfigOptions, Kubeconfig},
 };
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -98,6 +99,31 @@ pub(crate) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Cli
         .context("the kubeconfig of the cluster cannot be used")
 }
 
+/// The certificates that the server of [`home`] is trusted by, as PEM.
+pub(crate) fn ca(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Vec<u8>> {
+    const IN_CLUSTER: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+    let named = std::env::var_os("KUBECONFIG")
+        .filter(|it| !it.is_empty())
+        .map(PathBuf::from);
+    let Some(path) = kubeconfig.map(Path::to_path_buf).or(named) else {
+        if matches!(trust, Trust::Inside(_)) {
+            bail!("there is no $KUBECONFIG");
+        }
+        return std::fs::read(IN_CLUSTER).with_context(|| format!("{IN_CLUSTER} cannot be read"));
+    };
+    let kubeconfig = trust.read(&path)?;
+    let Some(cluster) = current_cluster(&kubeconfig) else {
+        return Ok(Vec::new());
+    };
+    match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+        (Some(data), _) => serde_json::from_value::<ByteString>(data.as_str().into())
+            .map(|it| it.0)
+            .context("certificate-authority-data of the kubeconfig is not base64"),
+        (None, Some(file)) => std::fs::read(file).with_context(|| format!("{file} cannot be read")),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
 async fn client(kubeconfig: Kubeconfig) -> Result<Client> {
     let proxy = proxy_url(&kubeconfig);
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -106,6 +132,10 @@ async fn client(kubeconfig: Kubeconfig) -> Result<Client> {
 
 /// The proxy that a kubeconfig names for the server of its current context.
 fn proxy_url(kubeconfig: &Kubeconfig) -> Option<String> {
+    current_cluster(kubeconfig)?.proxy_url.clone()
+}
+
+fn current_cluster(kubeconfig: &Kubeconfig) -> Option<&config::Cluster> {
     let current = kubeconfig.current_context.as_ref()?;
     let context = kubeconfig
         .contexts
@@ -114,7 +144,7 @@ fn proxy_url(kubeconfig: &Kubeconfig) -> Option<String> {
         .context
         .as_ref()?;
     let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster)?;
-    cluster.cluster.as_ref()?.proxy_url.clone()
+    cluster.cluster.as_ref()
 }
 
 /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.

@@ -61,6 +61,15 @@ impl Place {
         connect::home(kubeconfig, &self.trust()).await
     }
 
+    /// The certificates that the API server of [`client`](Self::client) is trusted by, as PEM; empty where it is trusted
+    /// by those of the system.
+    ///
+    /// # Errors
+    /// When the kubeconfig, or a file that it names, cannot be read.
+    pub fn ca(&self, kubeconfig: Option<&Path>) -> Result<Vec<u8>> {
+        connect::ca(kubeconfig, &self.trust())
+    }
+
     /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.
     ///
     /// # Errors
