@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use fleet::nodes;
+use fleet::{bundled, nodes};
+use ocm_addon_sdk::program::Place;
 
 /// The arguments to go on with, if these are those of a pod: the program and its own. What is refused is said, and the
 /// exit code is the answer.
@@ -28,10 +29,42 @@ pub fn arguments(all: &[OsString]) -> Option<Result<Vec<OsString>, ExitCode>> {
     }))
 }
 
+/// What became of these arguments if they are those of a pod of one of the known add-ons: the name of the add-on, the
+/// pod's directory and the program with its own arguments follow the mark.
+pub fn run_add_on(all: &[OsString]) -> Option<ExitCode> {
+    if all.get(1)? != bundled::IN_POD {
+        return None;
+    }
+    let run = || {
+        let add_on = all.get(2).and_then(|it| bundled::find(it.to_str()?));
+        let add_on = add_on.context("there is no such add-on")?;
+        let dir = Path::new(all.get(3).context("there is no directory of the pod")?);
+        let words = all[4..].iter().map(|it| it.to_str().context("an argument is no text"));
+        let words = words.collect::<Result<Vec<_>>>()?;
+        stay_inside(dir, words.get(1..).unwrap_or_default())?;
+        add_on.run(&all[4..], &Place::pod(dir)).with_context(|| {
+            format!(
+                "in a pod of this image this binary is {} and nothing else",
+                add_on.programs.join(", ")
+            )
+        })
+    };
+    Some(run().unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    }))
+}
+
 fn confine(dir: &Path, words: &[OsString]) -> Result<Vec<OsString>> {
     let words: Vec<&str> = words.iter().filter_map(|it| it.to_str()).collect();
     let arguments = program(&words)?;
-    for word in &words[1..] {
+    stay_inside(dir, &words[1..])?;
+    Ok(arguments)
+}
+
+/// From here on the process reads and writes no files but the pod's.
+fn stay_inside(dir: &Path, arguments: &[&str]) -> Result<()> {
+    for word in arguments {
         check(dir, word)?;
     }
     if let Ok(paths) = std::env::var("POD_PATHS") {
@@ -41,7 +74,7 @@ fn confine(dir: &Path, words: &[OsString]) -> Result<Vec<OsString>> {
     let home = dir.join("home");
     std::env::set_current_dir(&home).with_context(|| format!("{} cannot be used", home.display()))?;
     credential::confined::confine(dir.to_owned());
-    Ok(arguments)
+    Ok(())
 }
 
 /// The command line of the program that the first word names, with or without a path.

@@ -16,7 +16,7 @@ use std::{io::ErrorKind, process::ExitCode};
 
 use allocator::{ALLOCATOR, Allocator};
 use clap::Parser;
-use fleet::examples;
+use fleet::{bundled, examples};
 
 #[global_allocator]
 static GLOBAL: Allocator = ALLOCATOR;
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     if let Some(code) = examples::run_in_pod(&arguments) {
         return code;
     }
+    if let Some(code) = in_pod::run_add_on(&arguments) {
+        return code;
+    }
     let arguments = match in_pod::arguments(&arguments) {
         None => arguments,
         Some(Ok(of_the_program)) => of_the_program,
@@ -35,6 +38,9 @@ fn main() -> ExitCode {
     };
     if let Some((program, arguments)) = examples::asked_for(&arguments) {
         return program.run(arguments.to_vec());
+    }
+    if let Some(code) = bundled::run(&arguments) {
+        return code;
     }
     if let Some((program, arguments)) = compat::asked_for(&arguments) {
         return program.run(arguments);

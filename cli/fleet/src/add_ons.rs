@@ -12,7 +12,7 @@ use ocm_reconcile::{Cache, Clients, Plan, Site, execute};
 use output::progress::StepProgress;
 use tokio_util::sync::CancellationToken;
 
-use crate::examples;
+use crate::{bundled, examples};
 
 /// Offers the add-ons, puts them on the clusters and waits until each is available, telling so.
 /// What is there already is left as it is.
@@ -20,12 +20,15 @@ pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress
     if add_ons.is_empty() {
         return Ok(());
     }
+    // The others are on the hub alone.
+    let is_on_clusters = |it: &&String| bundled::find(it).is_none_or(bundled::Bundled::is_on_clusters);
+    let add_ons: Vec<&String> = add_ons.iter().filter(is_on_clusters).collect();
     let mut offer = Plan::new();
-    for name in add_ons {
+    for name in &add_ons {
         offer.create(Site::Hub, &offered(name)?);
     }
     offer.stage();
-    for name in add_ons {
+    for name in &add_ons {
         for cluster in clusters {
             let mut add_on = ManagedClusterAddOn::new(name, Default::default());
             add_on.metadata.namespace = Some(cluster.clone());
@@ -60,9 +63,14 @@ pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress
 
 /// The ClusterManagementAddOn of an add-on of ours: installed by hand, without defaults.
 fn offered(name: &str) -> Result<ClusterManagementAddOn> {
-    let ours = examples::add_ons();
+    let ours: Vec<_> = examples::add_ons().into_iter().chain(bundled::add_ons()).collect();
     let Some(add_on) = ours.iter().find(|it| it.name() == name) else {
-        let known: Vec<&str> = ours.iter().map(|it| it.name()).collect();
+        let examples = examples::programs();
+        let known = examples
+            .iter()
+            .map(|it| it.name())
+            .chain(bundled::ALL.iter().map(|it| it.name));
+        let known: Vec<&str> = known.collect();
         bail!(
             "--addons {name}: not an add-on that comes with drover; those are {}",
             known.join(", ")
@@ -84,7 +92,9 @@ fn offered(name: &str) -> Result<ClusterManagementAddOn> {
 
 /// Checks that these are add-ons of ours.
 pub fn check(names: &[String]) -> Result<()> {
-    names.iter().try_for_each(|it| offered(it).map(|_| ()))
+    let only_on_hub = |it: &String| bundled::find(it).is_some_and(|it| !it.is_on_clusters());
+    let mut names = names.iter().filter(|it| !only_on_hub(it));
+    names.try_for_each(|it| offered(it).map(|_| ()))
 }
 
 #[cfg(test)]

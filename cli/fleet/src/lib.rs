@@ -17,6 +17,7 @@ mod add_ons;
 mod addon_versions;
 pub mod archive;
 mod arrival;
+pub mod bundled;
 pub mod data_dir;
 pub mod embedded;
 pub mod examples;
@@ -112,6 +113,9 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         addons: examples::managed(wanted.examples),
         ..hub::Options::default()
     };
+    if wanted.examples {
+        options.addons.extend(bundled::add_ons());
+    }
     feature_gates::apply(&wanted.gates, &mut options);
     let mut facts = HubFacts {
         gates: wanted
@@ -134,6 +138,7 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
     let client = hub.client("system:open-cluster-management:hub");
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
+    bundled::start(&client, &controllers.caches, &wanted.add_ons, &speakers.child_token()).await?;
     facts.crds = served_crds(&hub);
     placement_page::show(&hub);
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);

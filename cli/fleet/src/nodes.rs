@@ -14,7 +14,7 @@ use kube_api::pod_logs::{PodLogError, PodLogOptions, PodLogs};
 use kube_node::{Command, ImageMap, LogError, LogOptions, Logs, Node, Options, Then};
 use tokio_util::sync::CancellationToken;
 
-use crate::{embedded::Embedded, examples};
+use crate::{bundled, embedded::Embedded, examples};
 
 /// The image of the example add-ons, which this binary stands for, whatever the tag.
 const OWN_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
@@ -71,6 +71,12 @@ pub fn images_of(program: &Path, mappings: &[String]) -> Result<ImageMap> {
     };
     let examples = examples::programs().iter().map(|it| it.name().to_owned()).collect();
     images.insert(OWN_IMAGE, command(examples::IN_POD, examples));
+    for add_on in &bundled::ALL {
+        let programs = add_on.programs.iter().map(|it| (*it).to_owned()).collect();
+        let mut command = command(bundled::IN_POD, programs);
+        command.words.push(add_on.name.to_owned());
+        images.insert(add_on.image, command);
+    }
     for image in INSTALLED_IMAGES {
         images.insert(image, command(IN_POD, PROGRAMS.map(str::to_owned).into()));
     }
