@@ -21,12 +21,29 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Cache, Watching};
+use crate::{
+    Done, Outcome,
+    cache::{Cache, Watching},
+};
 
 /// A kind whose objects a [`Caches`] can hold: any typed kind of `k8s-openapi`, `kube` or `ocm-api`.
 pub trait Watchable: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
 
 impl<K> Watchable for K where K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
+
+/// Puts what was written of a kind into its cache: the watch will bring it, too, and the next run may come first.
+pub fn put_written<K: Watchable>(cache: &Cache<K>, outcome: &Outcome) {
+    for done in outcome.stages.iter().flatten() {
+        let Ok(Done::Object(object)) = done else { continue };
+        if object.types.as_ref().is_none_or(|it| it.kind != K::kind(&())) {
+            continue;
+        }
+        // What cannot be read comes by the watch.
+        if let Ok(object) = (**object).clone().try_parse() {
+            cache.put(object);
+        }
+    }
+}
 
 /// The caches of one process for one API server. Cloning shares them.
 #[derive(Clone)]

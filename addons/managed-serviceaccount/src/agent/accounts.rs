@@ -27,6 +27,7 @@ use ocm_addon_sdk::{
         Cache, Caches, Done, ObserveError, Outcome, Plan, Reconciler, Site as At, StatusField, Step, Target, Watches,
         async_trait,
         cache::{Watching, split_key},
+        caches::put_written,
         execute::sentence,
     },
 };
@@ -238,6 +239,16 @@ impl Reconciler for Accounts {
             }
         }
         plan
+    }
+
+    // The next run is woken by the Secret, before the watch has brought the status that belongs to it.
+    fn remember(&self, _: &Seen, outcome: &Outcome) {
+        put_written(&self.service_accounts, outcome);
+        put_written(&self.secrets, outcome);
+    }
+
+    fn concluded(&self, outcome: &Outcome) {
+        put_written(&self.accounts, outcome);
     }
 
     fn goes_on(seen: &Seen, outcome: &Outcome) -> bool {

@@ -4,7 +4,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use ocm_reconcile::{Cache, Done, Outcome, caches::Watchable};
+pub use ocm_reconcile::caches::put_written;
+use ocm_reconcile::{Done, Outcome};
 use parking_lot::Mutex;
 
 /// How long to wait where somebody makes objects while they are made here.
@@ -39,20 +40,6 @@ impl Uncached {
             self.keys.lock().remove(key);
         } else if already_exists(outcome) {
             self.keys.lock().insert(key.to_owned());
-        }
-    }
-}
-
-/// Puts what was written of a kind into its cache: the watch will bring it, too, and the next run may come first.
-pub fn put_written<K: Watchable>(cache: &Cache<K>, outcome: &Outcome) {
-    for done in outcome.stages.iter().flatten() {
-        let Ok(Done::Object(object)) = done else { continue };
-        if object.types.as_ref().is_none_or(|it| it.kind != K::kind(&())) {
-            continue;
-        }
-        // What cannot be read comes by the watch.
-        if let Ok(object) = (**object).clone().try_parse() {
-            cache.put(object);
         }
     }
 }
