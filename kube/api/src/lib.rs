@@ -50,6 +50,7 @@ pub mod persist;
 mod pipeline;
 pub mod pki;
 pub mod pod_logs;
+pub mod pod_streams;
 mod pod_resources;
 pub mod protobuf;
 pub mod rates;
