@@ -38,7 +38,9 @@ impl Terminal {
             return Err(io::Error::last_os_error());
         }
         let theirs = open(&format!("/dev/pts/{number}"), 0)?;
-        Ok((Self(Arc::new(AsyncFd::register(ours)?)), theirs))
+        // SAFETY: the file owns its descriptor, and never has another while it is registered.
+        let ours = unsafe { AsyncFd::register(ours)? };
+        Ok((Self(Arc::new(ours)), theirs))
     }
 
     /// A new terminal, and the side of the process.

@@ -17,6 +17,8 @@ pub(crate) mod session;
 mod spdy;
 pub(crate) mod upgrade;
 mod web_socket;
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use futures::{future::BoxFuture, stream::BoxStream};

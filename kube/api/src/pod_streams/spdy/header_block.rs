@@ -116,15 +116,11 @@ impl HeaderWriter {
         Self(None)
     }
 
-    /// The next block, without any header: our answers have none.
+    /// The next block.
     ///
     /// # Errors
     /// When the compression fails.
-    pub fn empty(&mut self) -> io::Result<Vec<u8>> {
-        self.write(&[])
-    }
-
-    fn write(&mut self, headers: &[(&str, &str)]) -> io::Result<Vec<u8>> {
+    pub fn write(&mut self, headers: &[(&str, &str)]) -> io::Result<Vec<u8>> {
         let failed = |_| io::Error::other("headers could not be compressed");
         let compress = match &mut self.0 {
             Some(it) => it,

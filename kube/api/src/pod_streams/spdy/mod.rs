@@ -234,7 +234,7 @@ fn put(gathered: &mut BytesMut, headers: &mut HeaderWriter, outbound: Outbound) 
     };
     match outbound {
         Outbound::Close => return Ok(false),
-        Outbound::Control(Control::Reply(stream)) => frame(SYN_REPLY, &[&stream.to_be_bytes(), &headers.empty()?]),
+        Outbound::Control(Control::Reply(stream)) => frame(SYN_REPLY, &[&stream.to_be_bytes(), &headers.write(&[])?]),
         Outbound::Control(Control::Ping(id)) => frame(PING, &[&id.to_be_bytes()]),
         Outbound::Control(Control::Refuse(stream)) => {
             frame(RST_STREAM, &[&stream.to_be_bytes(), &REFUSED_STREAM.to_be_bytes()]);

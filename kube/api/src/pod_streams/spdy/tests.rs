@@ -1,5 +1,11 @@
 use super::*;
-use crate::pod_streams::lanes;
+use crate::pod_streams::{
+    PodPorts, lanes,
+    session::{self, Session},
+    upgrade::PortProtocol,
+};
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
 
 fn control(kind: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80, 3];
@@ -12,9 +18,13 @@ fn control(kind: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn open(writer: &mut HeaderWriter, stream: u32, flags: u8) -> Vec<u8> {
+    open_with(writer, stream, flags, &[])
+}
+
+fn open_with(writer: &mut HeaderWriter, stream: u32, flags: u8, headers: &[(&str, &str)]) -> Vec<u8> {
     let mut payload = stream.to_be_bytes().to_vec();
     payload.extend([0; 6]);
-    payload.extend(writer.empty().unwrap());
+    payload.extend(writer.write(headers).unwrap());
     control(SYN_STREAM, flags, &payload)
 }
 
@@ -120,4 +130,79 @@ async fn what_is_said_is_written_as_frames() {
     assert_eq!(rest[..10], [0, 0, 0, 1, 0, 0, 0, 2, b'h', b'i']);
     assert_eq!(rest[10..18], [0, 0, 0, 1, FLAG_FIN, 0, 0, 0]);
     assert_eq!(rest[18..], [0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 3]);
+}
+
+/// A client's side of a session that forwards ports: those below 100 are nobody's, the others are an echo's.
+async fn forwarding() -> tokio::io::DuplexStream {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = stream.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+        }
+    });
+    let ports: PodPorts = Arc::new(move |port| {
+        Box::pin(async move {
+            match port {
+                0..100 => Err(io::Error::other("nobody listens")),
+                _ => TcpStream::connect(address).await,
+            }
+        })
+    });
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let session = Session::Ports {
+        protocol: PortProtocol::Spdy,
+        pod: "web".into(),
+        ports,
+        asked: Vec::new(),
+    };
+    tokio::spawn(session::serve(theirs, session));
+    ours
+}
+
+/// Reads frames until a stream has ended, and gives what came in it.
+async fn until_end(from: &mut tokio::io::DuplexStream, stream: u32) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let mut head = [0; 8];
+        from.read_exact(&mut head).await.unwrap();
+        let mut payload = vec![0; usize::from(head[6]) << 8 | usize::from(head[7])];
+        from.read_exact(&mut payload).await.unwrap();
+        if head[..4] == stream.to_be_bytes() {
+            all.extend(payload);
+            if head[4] & FLAG_FIN != 0 {
+                return all;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_port_is_forwarded_until_both_sides_have_ended() {
+    let mut client = forwarding().await;
+    let mut writer = HeaderWriter::new();
+    let headers = |kind| [("streamtype", kind), ("port", "8080"), ("requestid", "0")];
+    let mut sent = open_with(&mut writer, 1, FLAG_FIN, &headers("error"));
+    sent.extend(open_with(&mut writer, 3, 0, &headers("data")));
+    sent.extend(piece(3, 0, b"hello "));
+    sent.extend(piece(3, FLAG_FIN, b"world"));
+    client.write_all(&sent).await.unwrap();
+    assert_eq!(until_end(&mut client, 3).await, b"hello world");
+    assert!(until_end(&mut client, 1).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_port_without_a_listener_is_told_on_its_error_stream() {
+    let mut client = forwarding().await;
+    let mut writer = HeaderWriter::new();
+    // As old clients do it, without numbers of their own.
+    let headers = |kind| [("streamtype", kind), ("port", "80")];
+    let mut sent = open_with(&mut writer, 1, FLAG_FIN, &headers("error"));
+    sent.extend(open_with(&mut writer, 3, 0, &headers("data")));
+    client.write_all(&sent).await.unwrap();
+    let text = String::from_utf8(until_end(&mut client, 1).await).unwrap();
+    assert_eq!(text, "error forwarding port 80 to pod web: nobody listens");
 }
