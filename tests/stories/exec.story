@@ -17,6 +17,7 @@ file pod.yaml
     metadata:
       name: box
     spec:
+      restartPolicy: Never
       terminationGracePeriodSeconds: 1
       volumes:
       - name: data
@@ -24,7 +25,7 @@ file pod.yaml
       containers:
       - name: main
         image: busybox:1.36
-        command: [sh, -c, "while read line; do echo said $line; done; exec sleep 1000"]
+        command: [sh, -c, "while read line; do echo said $line; done; echo bye"]
         stdin: true
         stdinOnce: true
         env:
@@ -74,14 +75,20 @@ $ kubectl cp one box:/data/one
 $ kubectl exec box -- cat /data/one
 one
 
-$ kubectl cp box:/data/one two
+$ kubectl cp box:/data/one two 2>&1
+tar: Removing leading `/' from member names
 
 $ cat two
 one
 
-# Joined, it takes input.
-$ (echo hello; sleep 1) | kubectl attach -i box 2>&1
-...said hello...
+# Joined, it takes input until that ends, and shows its last word.
+$ echo hello | kubectl attach -i box 2>&1
+If you don't see a command prompt, try pressing enter.
+said hello
+bye
+
+wait $ kubectl get pod box --no-headers
+box   0/1   Completed   0     <age>
 
 $ kubectl delete pod box
 pod "box" deleted...

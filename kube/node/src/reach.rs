@@ -290,8 +290,9 @@ fn named_as_asked(words: &[String], rewritten: Vec<String>) -> Vec<String> {
     if !is_cp || host == path || !is_plain(host) || !is_plain(path) {
         return rewritten;
     }
-    let pattern = host.replace('.', "\\.").replace('+', "[+]");
-    let transform = format!("--transform=flags=rSH;s,^{pattern},{path},");
+    // It strips the first slash before it looks.
+    let pattern = host.trim_start_matches('/').replace('.', "\\.").replace('+', "[+]");
+    let transform = format!("--transform=flags=rSH;s,^{pattern},{},", path.trim_start_matches('/'));
     vec![tar.clone(), how.clone(), to.clone(), transform, host.clone()]
 }
 
@@ -429,7 +430,7 @@ mod tests {
         };
         assert_eq!(
             named(&["tar", "cf", "-", "/data/a"], &["tar", "cf", "-", "/pods/1.2/a"]),
-            "tar cf - --transform=flags=rSH;s,^/pods/1\\.2/a,/data/a, /pods/1.2/a"
+            "tar cf - --transform=flags=rSH;s,^pods/1\\.2/a,data/a, /pods/1.2/a"
         );
         let same = ["tar", "cf", "-", "a"];
         assert_eq!(named(&same, &same), "tar cf - a");
