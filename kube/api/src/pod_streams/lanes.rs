@@ -2,10 +2,14 @@
 
 use super::spdy;
 use bytes::Bytes;
+use std::{pin::pin, time::Duration};
 use tokio::sync::mpsc;
 
 /// How many pieces may wait in one direction of a lane. A piece is a frame, or a part of a large one.
 const PIECES_MAX: usize = 16;
+
+/// How often a client is asked for a sign of life while it is not read.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is to be written to the connection.
 pub enum Outbound {
@@ -13,6 +17,8 @@ pub enum Outbound {
     Data(u32, Bytes),
     /// Nothing more comes in a lane.
     End(u32),
+    /// Whether the client is there still: writing to one that is gone fails.
+    Ping,
     /// What only SPDY says.
     Control(spdy::Control),
     /// Nothing more comes at all.
@@ -38,6 +44,22 @@ impl Outgoing {
 
 /// What comes in a lane, on the side of the reader of the connection.
 pub type Inlet = mpsc::Sender<Bytes>;
+
+/// Puts a piece in a lane, and waits for as long as the lane is full. `false` when nobody reads it any more.
+///
+/// Meanwhile the connection is not read, so that its end would not be seen: a process that reads nothing would outlive
+/// the client that types. So the client is written to now and then.
+pub async fn put(inlet: &Inlet, piece: Bytes, out: &Outgoing) -> bool {
+    let mut putting = pin!(inlet.send(piece));
+    loop {
+        tokio::select! {
+            done = &mut putting => return done.is_ok(),
+            () = tokio::time::sleep(ALIVE_INTERVAL) => if !out.send(Outbound::Ping).await {
+                return false;
+            },
+        }
+    }
+}
 
 /// One stream in both directions.
 pub struct Lane {

@@ -82,7 +82,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Send + Unpin + 'static>(io
                 let (out, outbound) = lanes::outgoing();
                 let (lanes, inlets) = channels(stdio, &out);
                 let (to, from) = web_socket::accept(io).await.split();
-                let reading = web_socket::read(from, coding, inlets);
+                let reading = web_socket::read(from, coding, inlets, out.clone());
                 let writing = web_socket::write(to, coding, outbound);
                 together(reading, writing, process::run(lanes, start, report), out).await
             }
@@ -121,7 +121,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Send + Unpin + 'static>(io
                         all.push((port, lane(at * 2), lane(at * 2 + 1)));
                     }
                     let (to, from) = web_socket::accept(io).await.split();
-                    let reading = web_socket::read(from, coding, inlets);
+                    let reading = web_socket::read(from, coding, inlets, out.clone());
                     let writing = web_socket::write(to, coding, outbound);
                     together(reading, writing, port_forward::run_fixed(pod, all), out).await
                 }

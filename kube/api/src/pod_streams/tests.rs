@@ -91,3 +91,41 @@ async fn a_process_is_let_go_when_its_client_disconnects() {
     // The sender was dropped with the process.
     let_go.await.unwrap_err();
 }
+
+#[tokio::test]
+async fn a_client_that_is_not_read_is_asked_whether_it_lives() {
+    let (client, server) = tokio::io::duplex(1 << 20);
+    let (hold, let_go) = oneshot::channel::<()>();
+    // It reads nothing, and never ends.
+    let (input, _unread) = tokio::io::duplex(64);
+    let start = async move {
+        Ok(ProcessStreams {
+            stdin: Some(Box::pin(input)),
+            stdout: None,
+            stderr: None,
+            resize: None,
+            end: async move {
+                let _hold = hold;
+                std::future::pending().await
+            }
+            .boxed(),
+        })
+    };
+    let session = Session::Process {
+        protocol: ProcessProtocol::WebSocket(V5, EndReport::Status),
+        stdio: StandardStreams {
+            stdin: true,
+            ..StandardStreams::default()
+        },
+        start: start.boxed(),
+    };
+    tokio::spawn(session::serve(server, session));
+    let mut client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+    for _ in 0..32 {
+        let typed = Bytes::from(vec![0; 1024]);
+        client.send(Message::Binary(typed)).await.unwrap();
+    }
+    assert!(matches!(client.next().await, Some(Ok(Message::Ping(_)))));
+    drop(client);
+    let_go.await.unwrap_err();
+}

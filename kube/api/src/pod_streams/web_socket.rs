@@ -3,7 +3,7 @@
 //! Upstream: apimachinery pkg/util/remotecommand/constants.go and apiserver pkg/util/wsstream; `v5` adds that the client
 //! closes a channel, with a message on channel 255.
 
-use super::lanes::{Inlet, Outbound};
+use super::lanes::{self, Inlet, Outbound, Outgoing};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Sink, SinkExt, Stream, StreamExt, stream::SplitStream};
@@ -57,6 +57,7 @@ pub async fn read<T>(
     mut from: SplitStream<WebSocketStream<T>>,
     coding: Coding,
     mut inlets: HashMap<u8, Inlet>,
+    out: Outgoing,
 ) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -76,7 +77,7 @@ where
             bytes.first().map(|it| inlets.remove(it));
         } else if let Some(inlet) = inlets.get(&channel)
             && !bytes.is_empty()
-            && inlet.send(bytes).await.is_err()
+            && !lanes::put(inlet, bytes, &out).await
         {
             inlets.remove(&channel);
         }
@@ -129,6 +130,7 @@ pub async fn write(
                     to.flush().await.map_err(io_error)?;
                 }
             }
+            Outbound::Ping => to.send(Message::Ping(Bytes::new())).await.map_err(io_error)?,
             Outbound::End(_) | Outbound::Control(_) => {}
             Outbound::Close => break,
         }

@@ -5,7 +5,7 @@
 
 mod header_block;
 
-use super::lanes::{Inlet, Lane, Outbound, Outgoing};
+use super::lanes::{self, Inlet, Lane, Outbound, Outgoing};
 use bytes::{Bytes, BytesMut};
 use header_block::{HeaderReader, HeaderWriter, Headers};
 use std::{collections::HashMap, io};
@@ -141,7 +141,7 @@ impl Streams {
             }
             left -= read;
             let unread = match self.inlets.get(&stream) {
-                Some(inlet) => inlet.send(piece.freeze()).await.is_err(),
+                Some(inlet) => !lanes::put(inlet, piece.freeze(), &self.out).await,
                 // One that nobody reads any more, or that was never there: the client is not told twice.
                 None => false,
             };
@@ -164,7 +164,11 @@ impl Streams {
                 self.inlets.remove(&number(0)?);
                 Ok(true)
             }
-            PING => Ok(self.out.send(Outbound::Control(Control::Ping(number(0)?))).await),
+            // One with an even number is ours, and comes back.
+            PING => match number(0)? {
+                id if id % 2 == 1 => Ok(self.out.send(Outbound::Control(Control::Ping(id))).await),
+                _ => Ok(true),
+            },
             GOAWAY => Ok(true),
             // Settings, windows and late headers change nothing here.
             _ => Ok(true),
@@ -235,6 +239,7 @@ fn put(gathered: &mut BytesMut, headers: &mut HeaderWriter, outbound: Outbound) 
     match outbound {
         Outbound::Close => return Ok(false),
         Outbound::Control(Control::Reply(stream)) => frame(SYN_REPLY, &[&stream.to_be_bytes(), &headers.write(&[])?]),
+        Outbound::Ping => frame(PING, &[&2_u32.to_be_bytes()]),
         Outbound::Control(Control::Ping(id)) => frame(PING, &[&id.to_be_bytes()]),
         Outbound::Control(Control::Refuse(stream)) => {
             frame(RST_STREAM, &[&stream.to_be_bytes(), &REFUSED_STREAM.to_be_bytes()]);

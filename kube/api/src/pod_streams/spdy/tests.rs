@@ -57,6 +57,7 @@ async fn a_stream_gets_its_data_until_it_ends() {
     bytes.extend(piece(1, 0, b"one"));
     bytes.extend(piece(3, 0, b"nobody's"));
     bytes.extend(piece(1, FLAG_FIN, b"two"));
+    bytes.extend(control(PING, 0, &2u32.to_be_bytes()));
     bytes.extend(control(PING, 0, &7u32.to_be_bytes()));
     let (result, said, mut streams) = received(bytes, 8).await;
     result.unwrap();
