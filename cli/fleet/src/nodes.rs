@@ -271,3 +271,7 @@ mod tests {
         assert!(parse_mapping("nginx").unwrap_err().contains("IMAGE=COMMAND"));
     }
 }
+
+#[cfg(test)]
+#[path = "nodes_tests.rs"]
+mod reach_tests;

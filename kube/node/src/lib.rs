@@ -23,6 +23,6 @@ mod times;
 mod workload;
 
 pub use images::{Command, ImageMap, MapError, Refusal, Then};
-pub use reach::{PodReach, ProcessRequest, ReachError, ReachStart, ReachedProcess};
 pub use logs::{LogError, LogOptions, Logs};
 pub use node::{ApiServer, Node, Options, StartError, start};
+pub use reach::{PodReach, ProcessRequest, ReachError, ReachStart, ReachedProcess};

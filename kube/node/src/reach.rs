@@ -20,14 +20,7 @@ use futures::{
 use k8s_openapi::api::core::v1::Pod;
 use kube_primitives::cache::Cache;
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    io,
-    net::Ipv4Addr,
-    path::PathBuf,
-    pin::Pin,
-    sync::Arc,
-};
+use std::{collections::HashMap, io, net::Ipv4Addr, path::PathBuf, pin::Pin, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,

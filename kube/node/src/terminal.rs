@@ -19,7 +19,10 @@ impl Terminal {
     /// # Errors
     /// When the system has none, or none left.
     #[cfg(target_os = "linux")]
-    #[expect(unsafe_code, reason = "a terminal is unlocked and named by ioctl, which has no safe binding here")]
+    #[expect(
+        unsafe_code,
+        reason = "a terminal is unlocked and named by ioctl, which has no safe binding here"
+    )]
     pub fn open() -> io::Result<(Self, File)> {
         use std::os::{fd::AsRawFd, unix::fs::OpenOptionsExt};
         let open = |path: &str, flags: i32| {
@@ -54,7 +57,10 @@ impl Terminal {
     }
 
     /// Tells the process how large the window is.
-    #[expect(unsafe_code, reason = "a window's size is set by ioctl, which has no safe binding here")]
+    #[expect(
+        unsafe_code,
+        reason = "a window's size is set by ioctl, which has no safe binding here"
+    )]
     pub fn resize(&self, width: u16, height: u16) {
         use std::os::fd::AsRawFd;
         let size = libc::winsize {

@@ -15,10 +15,10 @@ mod port_forward;
 mod process;
 pub(crate) mod session;
 mod spdy;
-pub(crate) mod upgrade;
-mod web_socket;
 #[cfg(test)]
 mod tests;
+pub(crate) mod upgrade;
+mod web_socket;
 
 use bytes::Bytes;
 use futures::{future::BoxFuture, stream::BoxStream};

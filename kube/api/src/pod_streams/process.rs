@@ -82,10 +82,7 @@ async fn connect(lanes: &mut ProcessLanes, process: ProcessStreams) -> Result<i3
         pending::<()>().await;
     };
     let outputs = async {
-        tokio::join!(
-            show(lanes.stdout.as_ref(), stdout),
-            show(lanes.stderr.as_ref(), stderr)
-        );
+        tokio::join!(show(lanes.stdout.as_ref(), stdout), show(lanes.stderr.as_ref(), stderr));
     };
     let (mut inputs, mut outputs, mut end) = (pin!(inputs), pin!(outputs), end);
     let mut shown = false;
@@ -162,7 +159,8 @@ mod tests {
 
     #[test]
     fn the_end_of_a_process_is_told_as_a_kubelet_does() {
-        let told = |end: &Result<i32, String>, report| said(end, report).map(|it| String::from_utf8(it.to_vec()).unwrap());
+        let told =
+            |end: &Result<i32, String>, report| said(end, report).map(|it| String::from_utf8(it.to_vec()).unwrap());
         assert_eq!(told(&Ok(0), EndReport::Text), None);
         assert_eq!(
             told(&Ok(3), EndReport::Text).as_deref(),
@@ -170,7 +168,10 @@ mod tests {
         );
         let status: Value = serde_json::from_str(&told(&Ok(3), EndReport::Status).unwrap()).unwrap();
         assert_eq!(status["reason"], "NonZeroExitCode");
-        assert_eq!(status["details"]["causes"][0], json!({"reason": "ExitCode", "message": "3"}));
+        assert_eq!(
+            status["details"]["causes"][0],
+            json!({"reason": "ExitCode", "message": "3"})
+        );
         let status: Value = serde_json::from_str(&told(&Err("no".into()), EndReport::Status).unwrap()).unwrap();
         assert_eq!(status["code"], 500);
     }
@@ -178,7 +179,10 @@ mod tests {
     #[test]
     fn the_last_of_several_terminal_sizes_counts() {
         let size = |text: &str| last_size(text.as_bytes()).map(|it| (it.width, it.height));
-        assert_eq!(size("{\"Width\":80,\"Height\":24}\n{\"Width\":90,\"Height\":30}\n"), Some((90, 30)));
+        assert_eq!(
+            size("{\"Width\":80,\"Height\":24}\n{\"Width\":90,\"Height\":30}\n"),
+            Some((90, 30))
+        );
         assert_eq!(size("{\"Width\":80,\"Height\":-1}"), None);
         assert_eq!(size(""), None);
     }

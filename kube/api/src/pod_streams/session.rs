@@ -65,7 +65,10 @@ pub async fn run(upgrade: OnUpgrade, session: Session, hold: SessionHold) {
     }
 }
 
-pub(super) async fn serve<T: AsyncRead + AsyncWrite + Send + Unpin + 'static>(io: T, session: Session) -> io::Result<()> {
+pub(super) async fn serve<T: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+    io: T,
+    session: Session,
+) -> io::Result<()> {
     match session {
         Session::Process { protocol, stdio, start } => match protocol {
             ProcessProtocol::Spdy(spoken) => {

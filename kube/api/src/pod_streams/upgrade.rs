@@ -13,10 +13,34 @@ const ACCEPTED_PROTOCOLS: HeaderName = HeaderName::from_static("x-accepted-strea
 
 /// What `exec` and `attach` speak in SPDY.
 const SPDY_PROCESS: [(&str, SpdyProcess); 4] = [
-    ("v4.channel.k8s.io", SpdyProcess { report: EndReport::Status, resizes: true }),
-    ("v3.channel.k8s.io", SpdyProcess { report: EndReport::Text, resizes: true }),
-    ("v2.channel.k8s.io", SpdyProcess { report: EndReport::Text, resizes: false }),
-    ("channel.k8s.io", SpdyProcess { report: EndReport::Text, resizes: false }),
+    (
+        "v4.channel.k8s.io",
+        SpdyProcess {
+            report: EndReport::Status,
+            resizes: true,
+        },
+    ),
+    (
+        "v3.channel.k8s.io",
+        SpdyProcess {
+            report: EndReport::Text,
+            resizes: true,
+        },
+    ),
+    (
+        "v2.channel.k8s.io",
+        SpdyProcess {
+            report: EndReport::Text,
+            resizes: false,
+        },
+    ),
+    (
+        "channel.k8s.io",
+        SpdyProcess {
+            report: EndReport::Text,
+            resizes: false,
+        },
+    ),
 ];
 /// What `port-forward` speaks in SPDY.
 const SPDY_PORTS: &str = "portforward.k8s.io";
@@ -56,7 +80,10 @@ pub enum UpgradeOffer {
 
 fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|it| it.to_str().ok());
-    values.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty())
+    values
+        .flat_map(|it| it.split(','))
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
 }
 
 impl UpgradeOffer {
@@ -82,7 +109,9 @@ impl UpgradeOffer {
         let version = headers.get(header::SEC_WEBSOCKET_VERSION);
         match (key, version) {
             (Some(key), Some(version)) if version == "13" => Ok(Self::WebSocket {
-                protocols: words(headers, &header::SEC_WEBSOCKET_PROTOCOL).map(str::to_owned).collect(),
+                protocols: words(headers, &header::SEC_WEBSOCKET_PROTOCOL)
+                    .map(str::to_owned)
+                    .collect(),
                 accept: derive_accept_key(key.as_bytes()),
             }),
             _ => Err(Status::bad_request(
@@ -95,7 +124,7 @@ impl UpgradeOffer {
     ///
     /// # Errors
     /// When nothing of the offer is known.
-    pub fn process(&self) -> Result<(ProcessProtocol, Response<Body>), Response<Body>> {
+    pub fn process(&self) -> Result<(ProcessProtocol, Response<Body>), Box<Response<Body>>> {
         let known: Vec<(&str, ProcessProtocol)> = match self {
             Self::Spdy { .. } => SPDY_PROCESS.map(|(name, it)| (name, ProcessProtocol::Spdy(it))).into(),
             Self::WebSocket { .. } => web_sockets()
@@ -111,9 +140,15 @@ impl UpgradeOffer {
     ///
     /// # Errors
     /// When nothing of the offer is known.
-    pub fn ports(&self) -> Result<(PortProtocol, Response<Body>), Response<Body>> {
-        let plain = Coding { is_base64: false, closes: false };
-        let coded = Coding { is_base64: true, closes: false };
+    pub fn ports(&self) -> Result<(PortProtocol, Response<Body>), Box<Response<Body>>> {
+        let plain = Coding {
+            is_base64: false,
+            closes: false,
+        };
+        let coded = Coding {
+            is_base64: true,
+            closes: false,
+        };
         match self {
             Self::Spdy { .. } => self.agree(&[(SPDY_PORTS, PortProtocol::Spdy)], PortProtocol::Spdy),
             Self::WebSocket { .. } => self.agree(
@@ -128,13 +163,14 @@ impl UpgradeOffer {
     }
 
     /// The first of the client's protocols that is known here, and the answer.
-    fn agree<T: Copy>(&self, known: &[(&str, T)], unnamed: T) -> Result<(T, Response<Body>), Response<Body>> {
+    fn agree<T: Copy>(&self, known: &[(&str, T)], unnamed: T) -> Result<(T, Response<Body>), Box<Response<Body>>> {
         let (Self::Spdy { protocols } | Self::WebSocket { protocols, .. }) = self;
         let found = protocols
             .iter()
             .find_map(|it| known.iter().find(|(name, _)| name == it).copied());
         if found.is_none() && !protocols.is_empty() {
-            return Err(self.refusal(&known.iter().map(|(name, _)| *name).collect::<Vec<_>>()));
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(Box::new(self.refusal(&names)));
         }
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -174,7 +210,10 @@ impl UpgradeOffer {
                 response
             }
             Self::WebSocket { protocols, .. } => {
-                let text = format!("requested protocol(s) are not supported: [{}]; supports [{all}]", protocols.join(" "));
+                let text = format!(
+                    "requested protocol(s) are not supported: [{}]; supports [{all}]",
+                    protocols.join(" ")
+                );
                 crate::respond::failure(&Status::bad_request(text), &form)
             }
         }
@@ -183,8 +222,14 @@ impl UpgradeOffer {
 
 /// What `exec` and `attach` speak in a WebSocket; the last is what a client speaks that names none.
 fn web_sockets() -> [(&'static str, Coding, EndReport); 5] {
-    let plain = |closes| Coding { is_base64: false, closes };
-    let coded = Coding { is_base64: true, closes: false };
+    let plain = |closes| Coding {
+        is_base64: false,
+        closes,
+    };
+    let coded = Coding {
+        is_base64: true,
+        closes: false,
+    };
     [
         ("v5.channel.k8s.io", plain(true), EndReport::Status),
         ("v4.channel.k8s.io", plain(false), EndReport::Status),
@@ -220,7 +265,10 @@ mod tests {
         assert_eq!(response.headers()["x-stream-protocol-version"], "v4.channel.k8s.io");
         let refused = offer.ports().map(|it| it.0).unwrap_err();
         assert_eq!(refused.status(), 403);
-        assert_eq!(refused.headers()["x-accepted-stream-protocol-versions"], "portforward.k8s.io");
+        assert_eq!(
+            refused.headers()["x-accepted-stream-protocol-versions"],
+            "portforward.k8s.io"
+        );
     }
 
     #[test]
@@ -230,12 +278,21 @@ mod tests {
             ("upgrade", "WebSocket"),
             ("sec-websocket-version", "13"),
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-            ("sec-websocket-protocol", "v5.channel.k8s.io, SPDY/3.1+portforward.k8s.io"),
+            (
+                "sec-websocket-protocol",
+                "v5.channel.k8s.io, SPDY/3.1+portforward.k8s.io",
+            ),
         ]);
         let offer = UpgradeOffer::of(&all).unwrap();
         let (protocol, response) = offer.process().unwrap_or_else(|_| panic!("refused"));
-        assert!(matches!(protocol, ProcessProtocol::WebSocket(Coding { closes: true, .. }, EndReport::Status)));
-        assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert!(matches!(
+            protocol,
+            ProcessProtocol::WebSocket(Coding { closes: true, .. }, EndReport::Status)
+        ));
+        assert_eq!(
+            response.headers()["sec-websocket-accept"],
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
         let (protocol, response) = offer.ports().unwrap_or_else(|_| panic!("refused"));
         assert_eq!(protocol, PortProtocol::Tunnelled);
         assert_eq!(response.headers()["sec-websocket-protocol"], TUNNELLED_PORTS);

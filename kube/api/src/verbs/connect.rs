@@ -69,13 +69,17 @@ fn ports(call: &Call<'_>) -> Result<Vec<u16>, Status> {
         .filter(|it| !it.is_empty())
         .map(|it| match it.parse() {
             Ok(port) if port > 0 => Ok(port),
-            _ => Err(Status::bad_request(format!("query parameter \"ports\" has {it:?}: must be a port"))),
+            _ => Err(Status::bad_request(format!(
+                "query parameter \"ports\" has {it:?}: must be a port"
+            ))),
         })
         .collect();
     let ports = ports?;
     match ports.len() {
         0..=PORTS_MAX => Ok(ports),
-        _ => Err(Status::bad_request(format!("query parameter \"ports\" names more than {PORTS_MAX} ports"))),
+        _ => Err(Status::bad_request(format!(
+            "query parameter \"ports\" names more than {PORTS_MAX} ports"
+        ))),
     }
 }
 
@@ -90,7 +94,9 @@ fn stdio(options: &Value) -> Result<StandardStreams, Status> {
     // A terminal has one output.
     stdio.stderr &= !stdio.tty;
     if !stdio.stdin && !stdio.stdout && !stdio.stderr {
-        return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+        return Err(Status::bad_request(
+            "you must specify at least 1 of stdin, stdout, stderr",
+        ));
     }
     Ok(stdio)
 }
@@ -132,7 +138,10 @@ pub async fn connect(
     }
     let source = call.server.pod_streams.read().clone();
     let source = source.ok_or_else(|| {
-        let text = format!("pods/{} is not implemented: no node runs pods on this server", call.subresource);
+        let text = format!(
+            "pods/{} is not implemented: no node runs pods on this server",
+            call.subresource
+        );
         Status::new(501, "NotImplemented", text)
     })?;
     let offer = UpgradeOffer::of(connection.headers)?;
@@ -145,7 +154,7 @@ pub async fn connect(
     let prepared = prepare(call, &*source, &offer, &options, container).await;
     let (session, response) = match prepared.map_err(|error| refusal(call, error))? {
         Ok(it) => it,
-        Err(refused) => return Ok(refused),
+        Err(refused) => return Ok(*refused),
     };
     let hold = SessionHold {
         stands: hold(call),
@@ -155,7 +164,7 @@ pub async fn connect(
     Ok(response)
 }
 
-type Prepared = Result<(Session, Response<Body>), Response<Body>>;
+type Prepared = Result<(Session, Response<Body>), Box<Response<Body>>>;
 
 /// What will be done, and in which protocol; or the answer of who offers none that is known.
 async fn prepare(
@@ -189,12 +198,15 @@ async fn prepare(
         Err(refused) => return Ok(Err(refused)),
     };
     let start = if call.subresource == "attach" {
-        source.attach(namespace, pod, AttachOptions { container, stdio }).await?
+        source
+            .attach(namespace, pod, AttachOptions { container, stdio })
+            .await?
     } else {
         let words = options["command"].as_array().into_iter().flatten();
         let command: Vec<String> = words.filter_map(|it| it.as_str().map(str::to_owned)).collect();
         if command.is_empty() || command.len() > WORDS_MAX {
-            let text = format!("you must specify at least one command for the container, and at most {WORDS_MAX} words");
+            let text =
+                format!("you must specify at least one command for the container, and at most {WORDS_MAX} words");
             return Err(Status::bad_request(text).into());
         }
         let options = ExecOptions {

@@ -343,12 +343,7 @@ impl PodRun {
         Ok(Paths::new(pairs))
     }
 
-    async fn start(
-        &self,
-        slot: Slot,
-        container: &Container,
-        prepared: &Prepared,
-    ) -> Result<Started, String> {
+    async fn start(&self, slot: Slot, container: &Container, prepared: &Prepared) -> Result<Started, String> {
         let start = self.next_start(slot);
         if let Some(parent) = prepared.last_words.parent() {
             super::files::private_dir(parent).map_err(|error| error.to_string())?;

@@ -42,7 +42,11 @@ async fn exec_has_the_environment_and_volumes_of_its_container() {
         stdin: true,
         ..ProcessRequest::default()
     };
-    let script = words(&["sh", "-c", "cat > /data/file; echo $COLOR; cat /data/file; echo no >&2; exit 3"]);
+    let script = words(&[
+        "sh",
+        "-c",
+        "cat > /data/file; echo $COLOR; cat /data/file; echo no >&2; exit 3",
+    ]);
     let start = world.node.reach().exec("default", "a", &request, &script).unwrap();
     let mut process = start.await.unwrap();
     let mut stdin = process.stdin.take().unwrap();
@@ -97,11 +101,20 @@ async fn exec_ends_with_its_client_and_with_its_container() {
 #[tokio::test]
 async fn exec_into_a_confined_image_is_no_shell() {
     let world = World::new().await;
-    running(&world, "a", json!({"name": "main", "image": "sh", "command": ["sleep", "1000"]})).await;
+    running(
+        &world,
+        "a",
+        json!({"name": "main", "image": "sh", "command": ["sleep", "1000"]}),
+    )
+    .await;
     let reach = world.node.reach();
     let own = json!({"name": "main", "image": "confined", "command": ["hello"]});
     running(&world, "own", own).await;
-    let refused = |all: &[&str]| reach.exec("default", "own", &ProcessRequest::default(), &words(all)).err();
+    let refused = |all: &[&str]| {
+        reach
+            .exec("default", "own", &ProcessRequest::default(), &words(all))
+            .err()
+    };
     for all in [&["sh", "-c", "id"][..], &["/bin/sh"], &["env", "hello"]] {
         let Some(ReachError::Refused(text)) = refused(all) else {
             panic!("{all:?} was not refused");
@@ -112,7 +125,12 @@ async fn exec_into_a_confined_image_is_no_shell() {
         );
         assert_eq!(text, wanted);
     }
-    let start = reach.exec("default", "own", &ProcessRequest::default(), &words(&["/bin/hello", "you"]));
+    let start = reach.exec(
+        "default",
+        "own",
+        &ProcessRequest::default(),
+        &words(&["/bin/hello", "you"]),
+    );
     let mut process = start.unwrap().await.unwrap();
     let first = process.stdout.as_mut().unwrap().next().await.unwrap();
     assert!(first.starts_with(b"/bin/hello you"), "{first:?}");
@@ -157,11 +175,17 @@ async fn a_port_of_a_running_pod_is_reached_at_its_address() {
     stream.read_to_string(&mut heard).await.unwrap();
     assert_eq!(heard, "hello");
     let error = PodReach::connect(address, port).await.unwrap_err();
-    assert!(error.to_string().starts_with(&format!("dial tcp {address}:{port}: ")), "{error}");
+    assert!(
+        error.to_string().starts_with(&format!("dial tcp {address}:{port}: ")),
+        "{error}"
+    );
     world.pods().delete("a", &DeleteParams::default()).await.unwrap();
     testkit::wait::until(&world.pods(), "a", "gone", |it| it.is_none()).await;
     world.node.reach().address("default", "a").unwrap_err();
-    let none = world.node.reach().exec("default", "a", &ProcessRequest::default(), &words(&["sh"]));
+    let none = world
+        .node
+        .reach()
+        .exec("default", "a", &ProcessRequest::default(), &words(&["sh"]));
     assert_eq!(none.err(), Some(ReachError::NoPod("a".into())));
     world.stop().await;
 }

@@ -28,7 +28,9 @@ pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node 
     };
     images.insert("own", own.clone());
     let stays = Command {
-        words: ["/bin/sh", "-c", "echo $1 $2; exec sleep 1000"].map(str::to_owned).into(),
+        words: ["/bin/sh", "-c", "echo $1 $2; exec sleep 1000"]
+            .map(str::to_owned)
+            .into(),
         ..own
     };
     images.insert("confined", stays);

@@ -141,7 +141,9 @@ impl HeaderWriter {
         let mut rest = &plain[..];
         loop {
             let before = compress.total_in();
-            compress.compress_vec(rest, &mut block, FlushCompress::Sync).map_err(failed)?;
+            compress
+                .compress_vec(rest, &mut block, FlushCompress::Sync)
+                .map_err(failed)?;
             let read = usize::try_from(compress.total_in() - before).unwrap_or_default();
             rest = rest.get(read..).unwrap_or_default();
             if rest.is_empty() && block.len() < block.capacity() {

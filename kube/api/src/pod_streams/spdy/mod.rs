@@ -156,10 +156,15 @@ impl Streams {
     async fn control(&mut self, kind: u16, flags: u8, payload: &[u8]) -> io::Result<bool> {
         let number = |at: usize| {
             let bytes = payload.get(at..).and_then(|it| it.first_chunk::<4>());
-            bytes.map(|it| u32::from_be_bytes(*it) & 0x7fff_ffff).ok_or_else(|| bad("a control frame is cut short"))
+            bytes
+                .map(|it| u32::from_be_bytes(*it) & 0x7fff_ffff)
+                .ok_or_else(|| bad("a control frame is cut short"))
         };
         match kind {
-            SYN_STREAM => self.open(number(0)?, flags, payload.get(10..).unwrap_or_default()).await,
+            SYN_STREAM => {
+                self.open(number(0)?, flags, payload.get(10..).unwrap_or_default())
+                    .await
+            }
             RST_STREAM => {
                 self.inlets.remove(&number(0)?);
                 Ok(true)
@@ -178,7 +183,7 @@ impl Streams {
     async fn open(&mut self, stream: u32, flags: u8, block: &[u8]) -> io::Result<bool> {
         // The block is read in any case: the next one builds on it.
         let headers = self.headers.read(block)?;
-        if stream % 2 == 0 || stream <= self.last {
+        if stream.is_multiple_of(2) || stream <= self.last {
             return Err(bad("a stream has a number that a client may not choose now"));
         }
         self.last = stream;

@@ -40,7 +40,7 @@ async fn received(bytes: Vec<u8>, max: usize) -> (io::Result<()>, Vec<Outbound>,
     let (opened, mut streams) = mpsc::channel(8);
     let result = read(&bytes[..], out, opened, max).await;
     let (mut said, mut all) = (Vec::new(), Vec::new());
-    while let Some(it) = outbound.try_recv().ok() {
+    while let Ok(it) = outbound.try_recv() {
         said.push(it);
     }
     while let Some(it) = streams.recv().await {
