@@ -55,7 +55,9 @@ impl AllowList {
                 if let Some(protocol) = entry.protocol.as_deref()
                     && !matches!(protocol, "" | "http" | "https")
                 {
-                    return Err(format!("{key}: entry[{index}]: protocol has to be http or https, not {protocol:?}"));
+                    return Err(format!(
+                        "{key}: entry[{index}]: protocol has to be http or https, not {protocol:?}"
+                    ));
                 }
                 all.push(entry);
             }
@@ -111,13 +113,25 @@ mod tests {
         let one = read("- {namespace: ns, service: web, port: 80, protocol: http}").unwrap();
         assert!(one.allows(&target("80", "http")));
         assert!(!one.allows(&target("81", "http")) && !one.allows(&target("80", "https")));
-        assert!(read("- {namespace: ns, service: web, port: \"80\"}").unwrap().allows(&target("80", "http")));
+        assert!(
+            read("- {namespace: ns, service: web, port: \"80\"}")
+                .unwrap()
+                .allows(&target("80", "http"))
+        );
     }
 
     #[test]
     fn a_broken_list_is_told() {
-        assert!(read("- {namespace: ns}").unwrap_err().ends_with("entry[0]: service is required"));
-        assert!(read("- {service: s}").unwrap_err().ends_with("entry[0]: namespace is required"));
+        assert!(
+            read("- {namespace: ns}")
+                .unwrap_err()
+                .ends_with("entry[0]: service is required")
+        );
+        assert!(
+            read("- {service: s}")
+                .unwrap_err()
+                .ends_with("entry[0]: namespace is required")
+        );
         assert!(read("- {namespace: ns, service: web, ports: 1}").is_err());
         assert!(read("- {namespace: ns, namespace: ns, service: web}").is_err());
         assert!(read("- {namespace: ns, service: web, protocol: ftp}").is_err());

@@ -1,13 +1,24 @@
 //! A request that is passed on as it is, its answer, and what follows an upgrade: bytes, both ways.
 
-use std::{io, pin::Pin, task::{Context, Poll}, time::Duration};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::{body::Incoming, rt::{Read, ReadBufCursor, Write}};
+use hyper::{
+    body::Incoming,
+    rt::{Read, ReadBufCursor, Write},
+};
 use hyper_util::{
-    client::legacy::{self, connect::{Connected, Connection}},
+    client::legacy::{
+        self,
+        connect::{Connected, Connection},
+    },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use ocm_addon_sdk::kube;
@@ -165,7 +176,14 @@ fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
     for name in named {
         headers.remove(name);
     }
-    for name in ["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "upgrade"] {
+    for name in [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "upgrade",
+    ] {
         headers.remove(name);
     }
     if let Some(upgrade) = upgrade {
@@ -176,7 +194,9 @@ fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
 
 /// An answer of ours, as Go's `http.Error` writes it.
 pub fn error(status: StatusCode, text: &str) -> Response<Body> {
-    let body = Full::new(Bytes::from(format!("{text}\n"))).map_err(|never| match never {}).boxed();
+    let body = Full::new(Bytes::from(format!("{text}\n")))
+        .map_err(|never| match never {})
+        .boxed();
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -62,10 +62,14 @@ const MARK: &str = "proxy-service";
 /// # Errors
 /// The text of the answer 400.
 pub fn read(uri: &str) -> Result<RequestTarget, String> {
-    let (path, query) = uri.split_once('?').map_or((uri, None), |(path, query)| (path, Some(query)));
+    let (path, query) = uri
+        .split_once('?')
+        .map_or((uri, None), |(path, query)| (path, Some(query)));
     let parts: Vec<&str> = path.split('/').collect();
     if parts.iter().any(|it| is_a_climb(it)) {
-        return Err(format!("requestURL format not correct, no part of a path may be . or ..: {uri}"));
+        return Err(format!(
+            "requestURL format not correct, no part of a path may be . or ..: {uri}"
+        ));
     }
     let with_query = |path: String| match query {
         Some(query) => format!("{path}?{query}"),
@@ -92,15 +96,16 @@ pub fn read(uri: &str) -> Result<RequestTarget, String> {
 /// `.` and `..`, also encoded: somebody behind us may decode them.
 fn is_a_climb(part: &str) -> bool {
     let decoded = part.to_ascii_lowercase().replace("%2e", ".");
-    matches!(decoded.as_str(), "." | "..")
-        || decoded.split("%2f").chain(decoded.split("%5c")).any(|it| it == "..")
+    matches!(decoded.as_str(), "." | "..") || decoded.split("%2f").chain(decoded.split("%5c")).any(|it| it == "..")
 }
 
 /// The name of a cluster is one of a namespace.
 fn cluster(name: &str, uri: &str) -> Result<String, String> {
     let is_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-' || it == '.';
     if name.is_empty() || name.len() > 253 || !name.chars().all(is_name) {
-        return Err(format!("requestURL format not correct, {name:?} is no name of a cluster: {uri}"));
+        return Err(format!(
+            "requestURL format not correct, {name:?} is no name of a cluster: {uri}"
+        ));
     }
     Ok(name.to_owned())
 }
@@ -119,7 +124,9 @@ fn service(namespace: &str, text: &str) -> Result<ServiceTarget, String> {
     let is_label = |it: &str| {
         !it.is_empty()
             && it.len() <= 63
-            && it.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
+            && it
+                .chars()
+                .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
     };
     let is_port = port.is_empty() || is_label(port);
     if !is_label(name) || !is_label(namespace) || !is_port {
@@ -141,7 +148,10 @@ mod tests {
     #[test]
     fn a_path_behind_a_cluster_is_for_its_api_server() {
         let target = read("/c1/api/v1/pods?watch=1").unwrap();
-        assert_eq!((target.cluster.as_str(), target.path.as_str()), ("c1", "/api/v1/pods?watch=1"));
+        assert_eq!(
+            (target.cluster.as_str(), target.path.as_str()),
+            ("c1", "/api/v1/pods?watch=1")
+        );
         assert!(target.service.is_api_server());
         assert_eq!(read("/c1/").unwrap().path, "/");
         assert_eq!(

@@ -139,7 +139,10 @@ impl Reviewer {
             ..TokenReview::default()
         };
         let answer = self.api.create(&PostParams::default(), &review).await;
-        let status = answer.map_err(|error| forward::of_api(&error))?.status.unwrap_or_default();
+        let status = answer
+            .map_err(|error| forward::of_api(&error))?
+            .status
+            .unwrap_or_default();
         let is_known = status.authenticated == Some(true);
         let error = status.error.unwrap_or_default();
         if !is_known && !error.is_empty() && !error.contains("invalid bearer token") {

@@ -58,9 +58,9 @@ impl ServiceProxy {
                     (format!("{host}:{}", uri.port_u16().unwrap_or(443)), host, services)
                 };
                 let connecting = tokio::time::timeout(DIALLED_WITHIN, TcpStream::connect(&address));
-                let stream = connecting.await.map_err(|_| {
-                    io::Error::new(io::ErrorKind::TimedOut, format!("{address} does not answer"))
-                })??;
+                let stream = connecting
+                    .await
+                    .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("{address} does not answer")))??;
                 stream.set_nodelay(true)?;
                 if uri.scheme_str() == Some("http") {
                     return Ok(Wire::new(stream));
@@ -80,11 +80,19 @@ impl ServiceProxy {
         let Some(target) = wanted(request.headers()) else {
             return forward::error(StatusCode::BAD_REQUEST, "invalid request headers");
         };
-        let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let path = request
+            .uri()
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str);
         let to = if target.is_api_server() {
             format!("https://{API_SERVER}{path}")
         } else {
-            let ServiceTarget { proto, namespace, service, port } = &target;
+            let ServiceTarget {
+                proto,
+                namespace,
+                service,
+                port,
+            } = &target;
             format!("{proto}://{service}.{namespace}.svc:{port}{path}")
         };
         let Ok(to) = to.parse() else {
@@ -102,7 +110,10 @@ impl ServiceProxy {
         }
         match self.client.forward(request).await {
             Ok(answer) => answer,
-            Err(why) => forward::error(StatusCode::BAD_GATEWAY, &format!("proxy to the target failed because {why}")),
+            Err(why) => forward::error(
+                StatusCode::BAD_GATEWAY,
+                &format!("proxy to the target failed because {why}"),
+            ),
         }
     }
 
@@ -156,7 +167,8 @@ fn wanted(sent: &HeaderMap) -> Option<ServiceTarget> {
 
 fn is_impersonation(name: &HeaderName) -> bool {
     let name = name.as_str();
-    matches!(name, "impersonate-user" | "impersonate-group" | "impersonate-uid") || name.starts_with("impersonate-extra-")
+    matches!(name, "impersonate-user" | "impersonate-group" | "impersonate-uid")
+        || name.starts_with("impersonate-extra-")
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -48,7 +48,9 @@ impl UserServer {
             let (tunnel, connector) = (tunnel.clone(), TlsConnector::from(trusted.clone()));
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default().to_owned();
-                let io = tunnel(format!("{host}:{SERVICE_PROXY_PORT}")).await.map_err(NoTunnel::error)?;
+                let io = tunnel(format!("{host}:{SERVICE_PROXY_PORT}"))
+                    .await
+                    .map_err(NoTunnel::error)?;
                 let name = ServerName::try_from(host).map_err(io::Error::other)?;
                 let handshake = tokio::time::timeout(HANDSHAKE, connector.connect(name, io));
                 Ok(Wire::new(handshake.await??))
@@ -105,7 +107,13 @@ impl UserServer {
     }
 
     /// Serves until `stop`, and then those requests that are open until `drained`.
-    pub async fn serve(&self, listener: TcpListener, tls: Serving, stop: CancellationToken, drained: CancellationToken) {
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Serving,
+        stop: CancellationToken,
+        drained: CancellationToken,
+    ) {
         serve(listener, tls, stop, drained, Arc::new(self.clone())).await;
     }
 }
