@@ -261,8 +261,8 @@ impl Shared {
         let (read, write) = tokio::io::split(target);
         let credit = outlet.credit();
         let why = tokio::select! {
-            why = self.from_target(id, credit, read) => why,
-            why = self.to_target(id, outlet, write) => why,
+            why = self.read_target(id, credit, read) => why,
+            why = self.write_target(id, outlet, write) => why,
         };
         self.agent.connections.fetch_sub(1, Ordering::Relaxed);
         // Where the server has closed it, it was told already.
@@ -271,7 +271,7 @@ impl Shared {
         }
     }
 
-    async fn from_target(&self, id: i64, credit: SendCredit, mut read: ReadHalf<Box<dyn Io>>) -> String {
+    async fn read_target(&self, id: i64, credit: SendCredit, mut read: ReadHalf<Box<dyn Io>>) -> String {
         let mut buffer = BytesMut::new();
         loop {
             buffer.reserve(PIECE);
@@ -289,7 +289,7 @@ impl Shared {
         }
     }
 
-    async fn to_target(&self, id: i64, mut outlet: Outlet, mut write: WriteHalf<Box<dyn Io>>) -> String {
+    async fn write_target(&self, id: i64, mut outlet: Outlet, mut write: WriteHalf<Box<dyn Io>>) -> String {
         loop {
             match outlet.next().await {
                 Some(Item::Data(data)) => {
