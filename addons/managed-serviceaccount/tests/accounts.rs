@@ -204,11 +204,7 @@ async fn a_token_on_the_hub_works_on_the_cluster() {
     let account = world.said("ci", "True TokenReported: ").await;
     let status = account.status.unwrap();
     assert!(condition::is_true(&status.conditions, "SecretCreated"));
-    let life = status
-        .expiration_timestamp
-        .unwrap()
-        .0
-        .duration_since(Timestamp::now());
+    let life = status.expiration_timestamp.unwrap().0.duration_since(Timestamp::now());
     assert!(life > SignedDuration::from_hours(8630), "{life}");
 }
 

@@ -99,6 +99,20 @@ pub(crate) async fn home(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Cli
         .context("the kubeconfig of the cluster cannot be used")
 }
 
+/// The configuration of [`home`], without its proxy.
+pub(crate) async fn config(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Config> {
+    let named = std::env::var_os("KUBECONFIG")
+        .filter(|it| !it.is_empty())
+        .map(PathBuf::from);
+    match kubeconfig.map(Path::to_path_buf).or(named) {
+        Some(path) => Config::from_custom_kubeconfig(trust.read(&path)?, &KubeConfigOptions::default())
+            .await
+            .context("the kubeconfig of the cluster cannot be used"),
+        None if matches!(trust, Trust::Inside(_)) => bail!("there is no $KUBECONFIG"),
+        None => Config::incluster().context("there is no $KUBECONFIG, and no ServiceAccount of a pod either"),
+    }
+}
+
 /// The certificates that the server of [`home`] is trusted by, as PEM.
 pub(crate) fn ca(kubeconfig: Option<&Path>, trust: &Trust) -> Result<Vec<u8>> {
     const IN_CLUSTER: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";

@@ -61,6 +61,14 @@ impl Place {
         connect::home(kubeconfig, &self.trust()).await
     }
 
+    /// Where the API server of [`client`](Self::client) is, whom it trusts and as whom it is spoken to.
+    ///
+    /// # Errors
+    /// As [`client`](Self::client).
+    pub async fn config(&self, kubeconfig: Option<&Path>) -> Result<kube::Config> {
+        connect::config(kubeconfig, &self.trust()).await
+    }
+
     /// The certificates that the API server of [`client`](Self::client) is trusted by, as PEM; empty where it is trusted
     /// by those of the system.
     ///

@@ -45,7 +45,11 @@ fn embedded(text: &str) -> Vec<Value> {
 /// All of them, typed.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let add_ons = embedded(include_str!("add_ons.json"));
-    let every = hub().into_iter().chain(managed_cluster()).chain(operator()).chain(add_ons);
+    let every = hub()
+        .into_iter()
+        .chain(managed_cluster())
+        .chain(operator())
+        .chain(add_ons);
     every
         .map(|it| serde_json::from_value(it).expect("generated and verified by a test"))
         .collect()

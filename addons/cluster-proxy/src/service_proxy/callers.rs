@@ -1,0 +1,187 @@
+//! Who a caller is: the managed cluster is asked first, then the hub. What they say is remembered for a while.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ocm_addon_sdk::{
+    k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec},
+    kube::{Api, Client, api::PostParams},
+};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use crate::forward;
+
+/// Answers that are remembered; more are asked for anew.
+const REMEMBERED: usize = 10_000;
+/// Before the name of a ServiceAccount of the hub, so that it is none of the cluster.
+const OF_HUB: &str = "cluster:hub:";
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// Who a caller is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// The cluster knows the token itself.
+    OfCluster,
+    /// Somebody whom the proxy stands in for.
+    Impersonated(User),
+}
+
+/// Somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+/// Asks who callers are.
+pub struct Callers {
+    managed: Reviewer,
+    hub: Option<Reviewer>,
+    /// Whether anybody is asked: without a provider everything is passed on.
+    asks: bool,
+}
+
+impl Callers {
+    /// The cluster's API server, and the hub's where tokens of the hub are taken. Answers count for `ttl`.
+    pub fn new(managed: Client, hub: Option<Client>, ttl: Duration) -> Self {
+        Self {
+            asks: hub.is_some(),
+            managed: Reviewer::new(managed, ttl),
+            hub: hub.map(|it| Reviewer::new(it, ttl)),
+        }
+    }
+
+    /// Whether anybody is asked.
+    pub fn are_asked(&self) -> bool {
+        self.asks
+    }
+
+    /// Who has this token.
+    ///
+    /// # Errors
+    /// The text of the answer 401.
+    pub async fn who(&self, token: Option<&str>) -> Result<Caller, String> {
+        let nobody = || {
+            let text = if self.hub.is_some() {
+                "authentication failed: token is neither valid for managed cluster nor hub cluster"
+            } else {
+                "authentication failed: token is not valid for the managed cluster"
+            };
+            Err(text.to_owned())
+        };
+        let Some(token) = token else { return nobody() };
+        let known = self.managed.user(token).await;
+        let known = known.map_err(|error| format!("managed cluster authentication failed: {error}"))?;
+        if known.is_some() {
+            return Ok(Caller::OfCluster);
+        }
+        let Some(hub) = &self.hub else { return nobody() };
+        let known = hub.user(token).await;
+        match known.map_err(|error| format!("hub authentication failed: {error}"))? {
+            Some(user) => Ok(Caller::Impersonated(of_hub(user))),
+            None => nobody(),
+        }
+    }
+}
+
+/// A user of the hub on a cluster. Its groups are those that the hub says.
+fn of_hub(user: User) -> User {
+    if !user.name.starts_with(SERVICE_ACCOUNT) {
+        return user;
+    }
+    User {
+        name: format!("{OF_HUB}{}", user.name),
+        ..user
+    }
+}
+
+/// One API server that is asked.
+struct Reviewer {
+    api: Api<TokenReview>,
+    ttl: Duration,
+    remembered: Arc<Mutex<HashMap<[u8; 32], Remembered>>>,
+}
+
+struct Remembered {
+    at: Instant,
+    user: Option<User>,
+}
+
+impl Reviewer {
+    fn new(client: Client, ttl: Duration) -> Self {
+        Self {
+            api: Api::all(client),
+            ttl,
+            remembered: Arc::default(),
+        }
+    }
+
+    /// Who has a token; `None` when the server does not know it. Errors are not remembered.
+    async fn user(&self, token: &str) -> Result<Option<User>, String> {
+        // A token is not kept.
+        let key: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        if let Some(known) = self.remembered.lock().get(&key)
+            && known.at.elapsed() < self.ttl
+        {
+            return Ok(known.user.clone());
+        }
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                token: token.to_owned(),
+                ..TokenReviewSpec::default()
+            },
+            ..TokenReview::default()
+        };
+        let answer = self.api.create(&PostParams::default(), &review).await;
+        let status = answer
+            .map_err(|error| forward::of_api(&error))?
+            .status
+            .unwrap_or_default();
+        let is_known = status.authenticated == Some(true);
+        let error = status.error.unwrap_or_default();
+        if !is_known && !error.is_empty() && !error.contains("invalid bearer token") {
+            return Err(error);
+        }
+        let user = status.user.filter(|_| is_known).map(|it| User {
+            name: it.username.unwrap_or_default(),
+            groups: it.groups.unwrap_or_default(),
+        });
+        if !self.ttl.is_zero() {
+            self.remember(key, user.clone());
+        }
+        Ok(user)
+    }
+
+    fn remember(&self, key: [u8; 32], user: Option<User>) {
+        let mut all = self.remembered.lock();
+        if all.len() >= REMEMBERED {
+            all.retain(|_, it| it.at.elapsed() < self.ttl);
+        }
+        if all.len() < REMEMBERED {
+            let at = Instant::now();
+            all.insert(key, Remembered { at, user });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_of_the_hub_have_a_prefix() {
+        let user = |name: &str| User {
+            name: name.to_owned(),
+            groups: vec!["g".to_owned()],
+        };
+        let hub = of_hub(user("system:serviceaccount:a:b"));
+        assert_eq!(hub, user("cluster:hub:system:serviceaccount:a:b"));
+        assert_eq!(of_hub(user("jo")), user("jo"));
+    }
+}
