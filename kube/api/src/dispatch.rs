@@ -499,7 +499,7 @@ where
         return Err(Status::bad_request("address not allowed"));
     }
     if call.id().as_ref() == "pods" && pod_streams::STREAMS.contains(&call.subresource.as_str()) {
-        let connection = verbs::connect::Connection {
+        let connection = verbs::connect::UpgradeRequest {
             headers,
             upgrade: asked.upgrade,
             attributes: &attributes,

@@ -3,7 +3,7 @@
 use super::{
     PodPorts,
     lanes::{Lane, LaneOut},
-    spdy::Opened,
+    spdy::SpdyStream,
 };
 use bytes::BytesMut;
 use std::{collections::HashMap, time::Duration};
@@ -96,12 +96,12 @@ pub async fn run_fixed(pod: ForwardedPod, ports: Vec<(u16, Lane, Lane)>) {
 
 /// The first lane of a connection, which waits for the other.
 struct Half {
-    opened: Opened,
+    opened: SpdyStream,
     since: Instant,
 }
 
 /// Connects what the client asks for, lane by lane, until it ends the connection.
-pub async fn run_asked(pod: ForwardedPod, mut opened: mpsc::Receiver<Opened>) {
+pub async fn run_asked(pod: ForwardedPod, mut opened: mpsc::Receiver<SpdyStream>) {
     let mut halves: HashMap<String, Half> = HashMap::new();
     let mut running = JoinSet::new();
     loop {
@@ -152,7 +152,7 @@ pub async fn run_asked(pod: ForwardedPod, mut opened: mpsc::Receiver<Opened>) {
 
 /// Which connection a lane belongs to, its port, and whether it is the one for errors. A client that does not number
 /// its connections opens the error lane just before the other.
-fn asked(opened: &Opened) -> Option<(String, u16, bool)> {
+fn asked(opened: &SpdyStream) -> Option<(String, u16, bool)> {
     let port = opened.header("port")?.parse().ok().filter(|it| *it > 0)?;
     let is_error = match opened.header("streamtype")? {
         "error" => true,

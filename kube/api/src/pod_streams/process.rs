@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_process_is_told_as_a_kubelet_does() {
+    fn the_end_of_a_process_is_told_like_a_kubelet() {
         let told =
             |end: &Result<i32, String>, report| said(end, report).map(|it| String::from_utf8(it.to_vec()).unwrap());
         assert_eq!(told(&Ok(0), EndReport::Text), None);

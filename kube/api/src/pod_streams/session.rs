@@ -138,7 +138,7 @@ async fn spdy(
     from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin,
     max: usize,
-    work: impl AsyncFnOnce(mpsc::Receiver<spdy::Opened>),
+    work: impl AsyncFnOnce(mpsc::Receiver<spdy::SpdyStream>),
 ) -> io::Result<()> {
     let (out, outbound) = lanes::outgoing();
     let (opened, streams) = mpsc::channel(8);
@@ -194,7 +194,7 @@ fn channels(stdio: StandardStreams, out: &Outgoing) -> (ProcessLanes, HashMap<u8
 }
 
 /// The lanes of a process in SPDY, once the client has opened all of them.
-async fn gather(mut opened: mpsc::Receiver<spdy::Opened>, wanted: &[&str]) -> Option<ProcessLanes> {
+async fn gather(mut opened: mpsc::Receiver<spdy::SpdyStream>, wanted: &[&str]) -> Option<ProcessLanes> {
     let mut found: HashMap<&str, Lane> = HashMap::new();
     let all = async {
         while found.len() < wanted.len() {

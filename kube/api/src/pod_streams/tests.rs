@@ -93,7 +93,7 @@ async fn a_process_is_let_go_when_its_client_disconnects() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_not_read_is_asked_whether_it_lives() {
+async fn an_unread_client_is_asked_whether_it_lives() {
     let (client, server) = tokio::io::duplex(1 << 20);
     let (hold, let_go) = oneshot::channel::<()>();
     // It reads nothing, and never ends.

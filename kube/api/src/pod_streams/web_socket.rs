@@ -1,7 +1,7 @@
 //! Lanes over WebSocket, as Kubernetes numbers them: the first byte of a message is its channel; in the `base64`
-//! protocols messages are text, a digit and then base64.
-//! Upstream: apimachinery pkg/util/remotecommand/constants.go and apiserver pkg/util/wsstream; `v5` adds that the client
-//! closes a channel, with a message on channel 255.
+//! protocols messages are text, a digit and then base64. `v5` adds that the client closes a channel, with a message on
+//! channel 255.
+//! Upstream: apimachinery pkg/util/remotecommand/constants.go and apiserver pkg/util/wsstream.
 
 use super::lanes::{self, Inlet, Outbound, Outgoing};
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -26,7 +26,7 @@ const PORTS_MAX: usize = 127;
 const WORDS_MAX: usize = 4096;
 
 /// What a request brings besides what every call has.
-pub struct Connection<'a> {
+pub struct UpgradeRequest<'a> {
     pub headers: &'a HeaderMap,
     /// Takes the connection over; nobody's over HTTP/2, or within the process.
     pub upgrade: Option<OnUpgrade>,
@@ -120,7 +120,7 @@ fn check_may_create(call: &Call<'_>, asked: &Attributes) -> Result<(), Status> {
 /// 403 for who may not, 404 without the pod, 400 for what a kubelet refuses, 501 when nobody runs pods here.
 pub async fn connect(
     call: &mut Call<'_>,
-    connection: Connection<'_>,
+    connection: UpgradeRequest<'_>,
     hold: impl FnOnce(&Call<'_>) -> BoxStream<'static, Bytes>,
 ) -> Result<Response<Body>, Status> {
     check_may_create(call, connection.attributes)?;

@@ -161,7 +161,7 @@ async fn attach_shows_output_and_types_into_the_container() {
 }
 
 #[tokio::test]
-async fn a_port_of_a_running_pod_is_reached_at_its_address() {
+async fn a_running_pods_port_is_reached_at_its_address() {
     let world = World::new().await;
     running(&world, "a", sleeper()).await;
     let address = world.node.reach().address("default", "a").unwrap();

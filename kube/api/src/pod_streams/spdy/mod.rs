@@ -43,13 +43,13 @@ pub enum Control {
 }
 
 /// A stream that the client has opened.
-pub struct Opened {
+pub struct SpdyStream {
     headers: Headers,
     /// What is sent in it.
     pub lane: Lane,
 }
 
-impl Opened {
+impl SpdyStream {
     /// One of its headers; the name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -70,7 +70,7 @@ struct Streams {
     last: u32,
     max: usize,
     out: Outgoing,
-    opened: mpsc::Sender<Opened>,
+    opened: mpsc::Sender<SpdyStream>,
     headers: HeaderReader,
 }
 
@@ -82,7 +82,7 @@ struct Streams {
 pub async fn read(
     from: impl AsyncRead + Unpin,
     out: Outgoing,
-    opened: mpsc::Sender<Opened>,
+    opened: mpsc::Sender<SpdyStream>,
     max: usize,
 ) -> io::Result<()> {
     let mut from = BufReader::with_capacity(BUFFER_BYTES, from);
@@ -198,7 +198,7 @@ impl Streams {
         if !self.out.send(Outbound::Control(Control::Reply(stream))).await {
             return Ok(false);
         }
-        if let Err(refused) = self.opened.send(Opened { headers, lane }).await {
+        if let Err(refused) = self.opened.send(SpdyStream { headers, lane }).await {
             refused.0.lane.out.refuse().await;
             self.inlets.remove(&stream);
         }

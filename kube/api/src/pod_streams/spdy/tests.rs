@@ -35,7 +35,7 @@ fn piece(stream: u32, flags: u8, bytes: &'static [u8]) -> BytesMut {
 }
 
 /// What comes of some bytes of a client: the result, what was said to it, and the streams.
-async fn received(bytes: Vec<u8>, max: usize) -> (io::Result<()>, Vec<Outbound>, Vec<Opened>) {
+async fn received(bytes: Vec<u8>, max: usize) -> (io::Result<()>, Vec<Outbound>, Vec<SpdyStream>) {
     let (out, mut outbound) = lanes::outgoing();
     let (opened, mut streams) = mpsc::channel(8);
     let result = read(&bytes[..], out, opened, max).await;
@@ -196,7 +196,7 @@ async fn a_port_is_forwarded_until_both_sides_have_ended() {
 }
 
 #[tokio::test]
-async fn a_port_without_a_listener_is_told_on_its_error_stream() {
+async fn an_unheard_port_is_told_on_its_error_stream() {
     let mut client = forwarding().await;
     let mut writer = HeaderWriter::new();
     // As old clients do it, without numbers of their own.
