@@ -14,6 +14,7 @@ use kube_api::{
     pages::ServedPage,
     pki::{self, Pki},
     pod_logs::PodLogs,
+    pod_streams::PodStreams,
     server::{Options, Server},
 };
 use output::private_file;
@@ -113,6 +114,11 @@ impl Embedded {
     /// Whom it asks for the logs of pods.
     pub fn set_pod_logs(&self, logs: Arc<dyn PodLogs>) {
         self.server.set_pod_logs(logs);
+    }
+
+    /// Who reaches into its pods.
+    pub fn set_pod_streams(&self, streams: Arc<dyn PodStreams>) {
+        self.server.set_pod_streams(streams);
     }
 
     /// Whom it asks for all paths that begin so.

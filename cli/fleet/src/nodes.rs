@@ -10,8 +10,17 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
-use kube_api::pod_logs::{PodLogError, PodLogOptions, PodLogs};
-use kube_node::{Command, ImageMap, LogError, LogOptions, Logs, Node, Options, Then};
+use kube_api::{
+    pod_logs::{PodLogError, PodLogOptions, PodLogs},
+    pod_streams::{
+        AttachOptions, ExecOptions, PodPorts, PodStreamError, PodStreams, ProcessStart, ProcessStreams,
+        StandardStreams, TerminalSize,
+    },
+};
+use kube_node::{
+    Command, ImageMap, LogError, LogOptions, Logs, Node, Options, PodReach, ProcessRequest, ReachError, ReachStart,
+    ReachedProcess, Then,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{bundled, embedded::Embedded, examples};
@@ -105,6 +114,7 @@ pub async fn start(cluster: &Embedded, dir: PathBuf, images: ImageMap, stop: Can
     let node = kube_node::start(cluster.client(&user), options, stop).await;
     let node = node.with_context(|| format!("could not start the node of {}", cluster.name()))?;
     cluster.set_pod_logs(Arc::new(NodeLogs(node.logs().clone())));
+    cluster.set_pod_streams(Arc::new(NodeStreams(node.reach().clone())));
     Ok(node)
 }
 
@@ -147,6 +157,65 @@ impl PodLogs for NodeLogs {
             Err(LogError::Bad(text)) => Err(PodLogError::BadRequest(text)),
             Err(LogError::Io(text)) => Err(PodLogError::Internal(text)),
         }
+    }
+}
+
+/// The way into the node's pods, as the API server asks for it.
+struct NodeStreams(PodReach);
+
+fn reach_error(error: ReachError) -> PodStreamError {
+    match error {
+        ReachError::NoPod(_) => PodStreamError::NotFound,
+        ReachError::Bad(text) => PodStreamError::BadRequest(text),
+        ReachError::Refused(text) => PodStreamError::Forbidden(text),
+    }
+}
+
+fn reach_request(container: Option<String>, stdio: StandardStreams) -> ProcessRequest {
+    ProcessRequest {
+        container,
+        stdin: stdio.stdin,
+        tty: stdio.tty,
+    }
+}
+
+fn process_start(start: ReachStart) -> ProcessStart {
+    Box::pin(async move {
+        let ReachedProcess {
+            stdin,
+            stdout,
+            stderr,
+            resize,
+            end,
+        } = start.await?;
+        let resize = resize.map(|it| Box::new(move |size: TerminalSize| it(size.width, size.height)) as _);
+        Ok(ProcessStreams {
+            stdin,
+            stdout,
+            stderr,
+            resize,
+            end,
+        })
+    })
+}
+
+#[async_trait::async_trait]
+impl PodStreams for NodeStreams {
+    async fn exec(&self, namespace: &str, pod: &str, options: ExecOptions) -> Result<ProcessStart, PodStreamError> {
+        let request = reach_request(options.container, options.stdio);
+        let start = self.0.exec(namespace, pod, &request, &options.command);
+        start.map(process_start).map_err(reach_error)
+    }
+
+    async fn attach(&self, namespace: &str, pod: &str, options: AttachOptions) -> Result<ProcessStart, PodStreamError> {
+        let request = reach_request(options.container, options.stdio);
+        let start = self.0.attach(namespace, pod, &request);
+        start.map(process_start).map_err(reach_error)
+    }
+
+    async fn ports(&self, namespace: &str, pod: &str) -> Result<PodPorts, PodStreamError> {
+        let address = self.0.address(namespace, pod).map_err(reach_error)?;
+        Ok(Arc::new(move |port| Box::pin(PodReach::connect(address, port))))
     }
 }
 
@@ -202,3 +271,7 @@ mod tests {
         assert!(parse_mapping("nginx").unwrap_err().contains("IMAGE=COMMAND"));
     }
 }
+
+#[cfg(test)]
+#[path = "nodes_tests.rs"]
+mod reach_tests;

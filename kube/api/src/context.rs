@@ -18,6 +18,7 @@ use crate::{
     persist::{self, Durability, StorageError},
     pki::Pki,
     pod_logs::PodLogs,
+    pod_streams::PodStreams,
     rates::Rates,
     registry::Registry,
     reports::Reports,
@@ -74,6 +75,10 @@ pub struct ServerContext {
     pub allocating: tokio::sync::Mutex<()>,
     /// Who has the logs of pods; nobody without a node.
     pub pod_logs: parking_lot::RwLock<Option<Arc<dyn PodLogs>>>,
+    /// Who reaches into pods; nobody without a node.
+    pub pod_streams: parking_lot::RwLock<Option<Arc<dyn PodStreams>>>,
+    /// The connections into pods that there may be still.
+    pub pod_sessions: Arc<tokio::sync::Semaphore>,
     /// What others of the process show, by the beginning of its path.
     pub pages: parking_lot::RwLock<Vec<(String, Arc<dyn ServedPage>)>>,
     /// Where clients reach the server, if it listens.

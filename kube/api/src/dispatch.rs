@@ -15,7 +15,7 @@ use crate::{
     options::DeleteOptions,
     pages,
     party::Party,
-    pod_logs,
+    pod_streams,
     registry::Resource,
     request::{Query, ResourcePath, Route, route},
     resource_ids::LEASES,
@@ -24,7 +24,9 @@ use crate::{
     verbs::{self, patch::PatchType},
 };
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use hyper::upgrade::OnUpgrade;
 use kube_store::status::Status;
 use serde_json::{Value, json};
 use std::{
@@ -49,7 +51,8 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = request.into_parts();
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let audit = parts.headers.get("audit-id").cloned();
     let form = respond::negotiate(&parts.headers, &query);
@@ -79,6 +82,7 @@ where
             rank,
             user: who.user,
             form: &form,
+            upgrade,
         };
         answer(asked, incoming).await
     };
@@ -126,6 +130,8 @@ struct Asked<'a> {
     /// Whose share it counts in.
     party: Party,
     form: &'a Result<Form, Status>,
+    /// Takes the connection over.
+    upgrade: Option<OnUpgrade>,
 }
 
 impl Asked<'_> {
@@ -488,8 +494,29 @@ where
     };
     call.warnings.extend(call.served().deprecation.clone());
     let form = form.as_ref().map_err(Clone::clone)?;
-    if call.id().as_ref() == "pods" && pod_logs::INTERACTIVE.contains(&call.subresource.as_str()) {
-        return Err(verbs::log::refuse(&call).await?);
+    if call.id().as_ref() == "pods" && call.subresource == "proxy" {
+        verbs::log::pod(&call).await?;
+        return Err(Status::bad_request("address not allowed"));
+    }
+    if call.id().as_ref() == "pods" && pod_streams::STREAMS.contains(&call.subresource.as_str()) {
+        let connection = verbs::connect::Connection {
+            headers,
+            upgrade: asked.upgrade,
+            attributes: &attributes,
+        };
+        let held = credentials();
+        let hold = |call: &Call<'_>| {
+            let stream = futures::stream::pending().boxed();
+            let (standing, stop) = (&server.standing, &server.stop);
+            match standing::while_it_stands(standing, stop, held, &call.user, attributes.clone(), stream) {
+                Body::Stream(it) => it,
+                Body::Full(_) => futures::stream::pending().boxed(),
+            }
+        };
+        let connected = verbs::connect::connect(&mut call, connection, hold).await;
+        let mut response = connected.unwrap_or_else(|status| respond::failure(&status, form));
+        respond::warn(&mut response, &call.warnings);
+        return Ok(response);
     }
     let answered = match verb {
         "get" if call.subresource == "log" => verbs::log::log(&call).await,
@@ -610,7 +637,7 @@ fn check_scope(resource: &Resource, path: &ResourcePath, verb: &str) -> Result<(
     };
     let known = match path.subresource.as_str() {
         "" => true,
-        other if &*resource.id == "pods" && pod_logs::INTERACTIVE.contains(&other) => true,
+        "proxy" if &*resource.id == "pods" => true,
         "status" => served.is_some_and(|it| it.status),
         "scale" => resource.traits.scale && (resource.is_builtin() || served.is_some_and(|it| it.scale.is_some())),
         other => resource.subresource(other).is_some(),

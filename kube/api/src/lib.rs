@@ -51,6 +51,7 @@ mod pipeline;
 pub mod pki;
 pub mod pod_logs;
 mod pod_resources;
+pub mod pod_streams;
 pub mod protobuf;
 pub mod rates;
 pub mod registry;

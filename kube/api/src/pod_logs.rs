@@ -49,6 +49,3 @@ pub trait PodLogs: Send + Sync + 'static {
         options: PodLogOptions,
     ) -> Result<BoxStream<'static, Bytes>, PodLogError>;
 }
-
-/// Sub-resources of pods that want a container with a terminal, which processes of a host are not.
-pub const INTERACTIVE: &[&str] = &["exec", "attach", "portforward", "proxy"];

@@ -24,6 +24,7 @@ use crate::{
     persist::{self, Durability, Loaded, OBJECTS_FILE, Redb, Storage, StorageError},
     pki::{self, Pki},
     pod_logs::PodLogs,
+    pod_streams::{self, PodStreams},
     rates::Rates,
     registry::Registry,
     reports,
@@ -213,6 +214,8 @@ impl Server {
             stop: CancellationToken::new(),
             allocating: tokio::sync::Mutex::default(),
             pod_logs: parking_lot::RwLock::default(),
+            pod_streams: parking_lot::RwLock::default(),
+            pod_sessions: Arc::new(tokio::sync::Semaphore::new(pod_streams::SESSIONS_MAX)),
             pages: parking_lot::RwLock::default(),
             address: options.address,
             ready: AtomicBool::new(false),
@@ -290,6 +293,11 @@ impl Server {
     /// Whom to ask for the logs of pods from now on: the node, which starts when the server is there.
     pub fn set_pod_logs(&self, logs: Arc<dyn PodLogs>) {
         *self.inner.pod_logs.write() = Some(logs);
+    }
+
+    /// Who reaches into pods from now on, for `exec`, `attach` and `port-forward`.
+    pub fn set_pod_streams(&self, streams: Arc<dyn PodStreams>) {
+        *self.inner.pod_streams.write() = Some(streams);
     }
 
     /// Whom to ask for all paths that begin so, from now on.

@@ -14,12 +14,15 @@ mod logs;
 mod node;
 mod pod;
 mod process;
+mod reach;
 mod references;
 mod register;
 mod schedule;
+mod terminal;
 mod times;
 mod workload;
 
 pub use images::{Command, ImageMap, MapError, Refusal, Then};
 pub use logs::{LogError, LogOptions, Logs};
 pub use node::{ApiServer, Node, Options, StartError, start};
+pub use reach::{PodReach, ProcessRequest, ReachError, ReachStart, ReachedProcess};

@@ -62,11 +62,18 @@ impl LogFile {
         })
     }
 
-    /// Writes what a stream says until it ends.
-    pub async fn copy(self: Arc<Self>, name: &'static str, mut from: impl AsyncRead + Unpin) {
+    /// Writes what a stream says until it ends; `hear` is shown it as it comes.
+    pub async fn copy(
+        self: Arc<Self>,
+        name: &'static str,
+        mut from: impl AsyncRead + Unpin,
+        hear: impl Fn(&'static str, &[u8]) + Send,
+    ) {
         let mut pending = BytesMut::with_capacity(4096);
         loop {
+            let before = pending.len();
             let read = from.read_buf(&mut pending).await;
+            hear(name, &pending[before..]);
             let ended = !matches!(read, Ok(count) if count > 0);
             let text = lines(&mut pending, name, ended, Timestamp::now());
             if !text.is_empty()
@@ -233,7 +240,7 @@ impl Logs {
         let found = self.inner.pods.get(namespace, pod);
         let found = found.ok_or_else(|| LogError::NoPod(pod.to_owned()))?;
         let uid = found.metadata.uid.clone().unwrap_or_default();
-        let container = choose(&found, options)?;
+        let container = choose(&found, options.container.as_deref()).map_err(LogError::Bad)?;
         let key = (uid, container);
         let last = {
             let starts = self.inner.starts.lock();
@@ -261,8 +268,8 @@ impl Logs {
     }
 }
 
-/// The container that is meant.
-fn choose(pod: &Pod, options: &LogOptions) -> Result<String, LogError> {
+/// The container that is meant. The error is the sentence of a kubelet.
+pub fn choose(pod: &Pod, asked: Option<&str>) -> Result<String, String> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let spec = pod.spec.as_ref();
     let main: Vec<&str> = spec.map_or(vec![], |it| it.containers.iter().map(|it| it.name.as_str()).collect());
@@ -270,10 +277,10 @@ fn choose(pod: &Pod, options: &LogOptions) -> Result<String, LogError> {
     let init: Vec<&str> = init.iter().map(|it| it.name.as_str()).collect();
     let annotations = pod.metadata.annotations.as_ref();
     let default = annotations.and_then(|it| it.get("kubectl.kubernetes.io/default-container"));
-    let asked = options.container.as_deref().filter(|it| !it.is_empty());
+    let asked = asked.filter(|it| !it.is_empty());
     match asked.or(default.map(String::as_str)) {
         Some(it) if main.contains(&it) || init.contains(&it) => Ok(it.to_owned()),
-        Some(it) => Err(LogError::Bad(format!("container {it} is not valid for pod {name}"))),
+        Some(it) => Err(format!("container {it} is not valid for pod {name}")),
         None if main.len() == 1 => Ok(main[0].to_owned()),
         None => {
             let init = if init.is_empty() {
@@ -282,9 +289,9 @@ fn choose(pod: &Pod, options: &LogOptions) -> Result<String, LogError> {
                 format!(" or one of the init containers: [{}]", init.join(" "))
             };
             let all = main.join(" ");
-            Err(LogError::Bad(format!(
+            Err(format!(
                 "a container name must be specified for pod {name}, choose one of: [{all}]{init}"
-            )))
+            ))
         }
     }
 }

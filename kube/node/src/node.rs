@@ -6,6 +6,7 @@ use crate::{
     logs::Logs,
     pod::{self, fields::Capacity},
     process::Spawner,
+    reach::PodReach,
     references::References,
     register, schedule, workload,
 };
@@ -77,6 +78,7 @@ pub struct NodeServices {
     pub recorder: Recorder,
     pub references: References,
     pub logs: Logs,
+    pub reach: PodReach,
     /// Changes when any container's state does.
     pub statuses: watch::Sender<u64>,
     pub cancel: CancellationToken,
@@ -86,6 +88,7 @@ pub struct NodeServices {
 pub struct Node {
     name: String,
     logs: Logs,
+    reach: PodReach,
     tasks: TaskTracker,
 }
 
@@ -98,6 +101,11 @@ impl Node {
     /// The logs of its pods.
     pub fn logs(&self) -> &Logs {
         &self.logs
+    }
+
+    /// The way into its pods.
+    pub fn reach(&self) -> &PodReach {
+        &self.reach
     }
 
     /// Waits until everything has ended after the cancellation: when this returns, no process of it is left.
@@ -137,6 +145,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let nodes = Cache::start(Api::<NodeObject>::all(client.clone()), cancel.clone());
     let ground = Arc::new(NodeServices {
         logs: Logs::new(pods_dir.clone(), pods.clone()),
+        reach: PodReach::new(pods.clone()),
         references: References::new(client.clone()),
         client: client.clone(),
         pods_dir,
@@ -183,7 +192,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         tasks.spawn(workload::run(client, pods, nodes, to_work_on, recorder, cancel.clone()));
     }
     tasks.spawn(forget_gone(pods_of_before, ground.clone(), cancel.clone(), known));
-    let logs = ground.logs.clone();
+    let (logs, reach) = (ground.logs.clone(), ground.reach.clone());
     // The ground lives until the node stops: pods come and go.
     tasks.spawn(async move {
         cancel.cancelled().await;
@@ -193,6 +202,7 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     Ok(Node {
         name: options.name,
         logs,
+        reach,
         tasks,
     })
 }

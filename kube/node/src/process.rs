@@ -17,16 +17,28 @@ use std::{
     sync::{Arc, mpsc},
 };
 use tokio::{
-    process::{Child, ChildStderr, ChildStdout},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
     sync::oneshot,
 };
 
 /// What to run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Launch {
     pub line: Vec<String>,
     pub environment: BTreeMap<String, OsString>,
     pub directory: PathBuf,
+    pub stdio: LaunchStdio,
+}
+
+/// What a process has as its standard streams.
+#[derive(Debug)]
+pub enum LaunchStdio {
+    /// Nothing to read, and pipes for what it writes.
+    Output,
+    /// Pipes in both directions.
+    InputAndOutput,
+    /// A terminal, which becomes its controlling one: the process leads a session then.
+    Terminal(std::fs::File),
 }
 
 /// A running process, the leader of a group of its own. Dropping it kills the group.
@@ -48,6 +60,11 @@ impl Process {
     /// What it writes; each can be taken once.
     pub fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Where what it reads is written to, if there is a pipe; it can be taken once.
+    pub fn input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Waits for its end, and ends what it has left behind.
@@ -156,12 +173,28 @@ fn spawn(launch: Launch, running: &Arc<Running>) -> io::Result<Process> {
         .args(args)
         .env_clear()
         .envs(launch.environment)
-        .current_dir(launch.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    die_with_this_thread(&mut command);
+        .current_dir(launch.directory);
+    let leads_session = match launch.stdio {
+        LaunchStdio::Terminal(terminal) => {
+            command
+                .stdin(terminal.try_clone()?)
+                .stdout(terminal.try_clone()?)
+                .stderr(terminal);
+            // With the session comes a group of its own.
+            true
+        }
+        LaunchStdio::Output => {
+            let command = command.stdin(Stdio::null());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+            false
+        }
+        LaunchStdio::InputAndOutput => {
+            let command = command.stdin(Stdio::piped());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+            false
+        }
+    };
+    die_with_this_thread(&mut command, leads_session);
     let child = tokio::process::Command::from(command).spawn()?;
     let pid = child.id().and_then(|it| i32::try_from(it).ok()).unwrap_or_default();
     running.add(pid);
@@ -181,12 +214,17 @@ const CLOSE_RANGE_CLOEXEC: u32 = 4;
     unsafe_code,
     reason = "a child's wish to die with its parent is expressed between fork and exec"
 )]
-fn die_with_this_thread(command: &mut std::process::Command) {
+fn die_with_this_thread(command: &mut std::process::Command, leads_session: bool) {
     let parent = i32::try_from(std::process::id()).unwrap_or_default();
     let ask = move || {
-        // SAFETY: prctl, close_range, getppid and _exit are safe between fork and exec, and take no memory of ours.
+        // SAFETY: prctl, setsid, ioctl, close_range, getppid and _exit are safe between fork and exec, and take no
+        // memory of ours.
         unsafe {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // The terminal is its input by now, and becomes the one that sends it Ctrl-C.
+            if leads_session && (libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) != 0) {
                 return Err(io::Error::last_os_error());
             }
             // What we were handed open by whoever started us is no business of a container. An old kernel cannot do it.
@@ -203,7 +241,7 @@ fn die_with_this_thread(command: &mut std::process::Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with_this_thread(_: &mut std::process::Command) {}
+fn die_with_this_thread(_: &mut std::process::Command, _: bool) {}
 
 /// The processes that run now, in memory, with the warden and on disk.
 struct Running {
@@ -328,6 +366,7 @@ mod tests {
             line: ["/bin/sh", "-c", script].map(str::to_owned).into(),
             environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".into())]),
             directory: "/".into(),
+            stdio: LaunchStdio::Output,
         }
     }
 

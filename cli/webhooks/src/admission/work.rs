@@ -42,7 +42,7 @@ impl Admission for WorkAdmission {
             _ if !review.subresource.is_empty() => return Ok(vec![]),
             Verb::Create => WorkOperation::Create,
             Verb::Update => WorkOperation::Update,
-            Verb::Delete => return Ok(vec![]),
+            Verb::Delete | Verb::Connect => return Ok(vec![]),
         };
         let may = |asked: &access::Attributes| (review.may)(&asked_of(asked));
         let (rules, user) = (&self.rules, &review.user.username);

@@ -54,6 +54,8 @@ impl AdmissionAttributes<'_> {
         let kind = match self.operation {
             AdmissionOperation::Create => "CreateOptions",
             AdmissionOperation::Update | AdmissionOperation::Delete => "UpdateOptions",
+            // What is asked for is the object.
+            AdmissionOperation::Connect => return Value::Null,
         };
         let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         if options.dry_run {

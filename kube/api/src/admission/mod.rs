@@ -251,12 +251,30 @@ pub(crate) async fn post(call: &mut Call<'_>, object: &mut Value) -> Result<(), 
     validate(call, change, object).await
 }
 
+/// Asks everybody about a connection into an object: its options are what is looked at.
+///
+/// # Errors
+/// The status of the first that refuses.
+pub(crate) async fn connect(call: &mut Call<'_>, asked: &mut Value) -> Result<(), Status> {
+    if call.server.hooks.load().is_empty() {
+        return Ok(());
+    }
+    let options = WriteOptions::default();
+    let change = ObjectChange {
+        operation: AdmissionOperation::Connect,
+        old: None,
+        options: &options,
+    };
+    mutate(call, change, asked).await?;
+    validate(call, change, asked).await
+}
+
 /// What a path shows of an object.
 #[derive(Clone, Copy)]
 enum Shown {
     Whole,
     Scale,
-    /// Something else, which is posted there.
+    /// Something else, which is posted there, or asked for.
     Another,
 }
 
@@ -270,7 +288,7 @@ impl Faces {
     fn of(call: &Call<'_>, old: Option<&Value>) -> Result<Self, Status> {
         let shown = match call.subresource.as_str() {
             "scale" => Shown::Scale,
-            "token" | "eviction" | "binding" => Shown::Another,
+            "token" | "eviction" | "binding" | "exec" | "attach" | "portforward" => Shown::Another,
             _ if call.resource.traits.review => Shown::Another,
             _ => Shown::Whole,
         };

@@ -10,6 +10,8 @@ pub enum AdmissionOperation {
     Create,
     Update,
     Delete,
+    /// A connection into it: nothing is written.
+    Connect,
 }
 
 impl AdmissionOperation {
@@ -19,6 +21,7 @@ impl AdmissionOperation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }

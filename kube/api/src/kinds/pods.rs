@@ -64,6 +64,27 @@ impl Strategy for Pods {
                 version: "",
                 verbs: &["get"],
             },
+            Subresource {
+                name: "exec",
+                kind: "PodExecOptions",
+                group: "",
+                version: "",
+                verbs: &["create", "get"],
+            },
+            Subresource {
+                name: "attach",
+                kind: "PodAttachOptions",
+                group: "",
+                version: "",
+                verbs: &["create", "get"],
+            },
+            Subresource {
+                name: "portforward",
+                kind: "PodPortForwardOptions",
+                group: "",
+                version: "",
+                verbs: &["create", "get"],
+            },
         ]
     }
 

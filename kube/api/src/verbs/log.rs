@@ -11,33 +11,17 @@ use jiff::{SignedDuration, Timestamp};
 use kube_store::status::Status;
 use serde_json::Value;
 
-/// The answer to sub-resources that want a terminal: what a real API server says of a pod that runs nowhere, and that
-/// there is no such thing here of one that runs.
+/// The pod that the call names.
 ///
 /// # Errors
-/// 404 without the pod.
-pub async fn refuse(call: &Call<'_>) -> Result<Status, Status> {
-    let pod = pod(call).await?;
-    let name = &call.name;
-    if call.subresource == "proxy" {
-        return Ok(Status::bad_request("address not allowed"));
-    }
-    if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
-        return Ok(Status::bad_request(format!("pod {name} does not have a host assigned")));
-    }
-    let text = format!(
-        "pods/{} is not implemented: this server's pods are processes of its host",
-        call.subresource
-    );
-    Ok(Status::new(501, "NotImplemented", text))
-}
-
-async fn pod(call: &Call<'_>) -> Result<Value, Status> {
+/// 404 when there is none.
+pub async fn pod(call: &Call<'_>) -> Result<Value, Status> {
     let bytes = get::get(call).await?;
     Ok(serde_json::from_slice(&bytes).expect("stored bytes are JSON"))
 }
 
-fn has_container(pod: &Value, name: &str) -> bool {
+/// Whether a pod has a container of this name, of whatever sort.
+pub fn has_container(pod: &Value, name: &str) -> bool {
     ["containers", "initContainers", "ephemeralContainers"]
         .iter()
         .filter_map(|it| pod["spec"][*it].as_array())

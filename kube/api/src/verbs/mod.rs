@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 pub mod apply;
+pub mod connect;
 pub mod create;
 pub mod delete;
 pub mod get;

@@ -12,9 +12,11 @@ use super::{
     volumes::Wanted,
 };
 use crate::{
-    images::Refusal,
+    images::{Command, Refusal},
     logs::LogFile,
-    process::{Exit, Launch, Process},
+    process::{Exit, Launch, LaunchStdio, Process},
+    reach::{self, Live, LiveInput},
+    terminal::Terminal,
     times,
 };
 use jiff::Timestamp;
@@ -88,18 +90,28 @@ pub struct Prepared {
     environment: BTreeMap<String, OsString>,
     directory: PathBuf,
     pub paths: Paths,
+    /// What stands for its image.
+    pub mapped: Command,
     last_words: PathBuf,
 }
 
 impl Prepared {
     /// The same place, with other words.
-    pub fn launch(&self, line: Vec<String>) -> Launch {
+    pub fn launch(&self, line: Vec<String>, stdio: LaunchStdio) -> Launch {
         Launch {
             line,
             environment: self.environment.clone(),
             directory: self.directory.clone(),
+            stdio,
         }
     }
+}
+
+/// A container that was just started.
+struct Started {
+    process: Process,
+    log: Arc<LogFile>,
+    terminal: Option<Terminal>,
 }
 
 impl PodRun {
@@ -116,9 +128,10 @@ impl PodRun {
             let Some(prepared) = self.until_prepared(slot, container, stop).await else {
                 return false;
             };
+            let prepared = Arc::new(prepared);
             let began = Instant::now();
             let code = match self.start(slot, container, &prepared).await {
-                Ok((process, log)) => self.attend(slot, container, &prepared, process, &log, stop).await,
+                Ok(started) => self.attend(slot, container, &prepared, started, stop).await,
                 Err(text) => {
                     self.did_not_start(slot, container, &prepared, &text);
                     128
@@ -239,6 +252,7 @@ impl PodRun {
             environment,
             directory,
             paths,
+            mapped: mapped.clone(),
             last_words,
         })
     }
@@ -329,12 +343,7 @@ impl PodRun {
         Ok(Paths::new(pairs))
     }
 
-    async fn start(
-        &self,
-        slot: Slot,
-        container: &Container,
-        prepared: &Prepared,
-    ) -> Result<(Process, Arc<LogFile>), String> {
+    async fn start(&self, slot: Slot, container: &Container, prepared: &Prepared) -> Result<Started, String> {
         let start = self.next_start(slot);
         if let Some(parent) = prepared.last_words.parent() {
             super::files::private_dir(parent).map_err(|error| error.to_string())?;
@@ -342,7 +351,16 @@ impl PodRun {
         std::fs::write(&prepared.last_words, "").map_err(|error| error.to_string())?;
         let log = self.ground.logs.create(&self.uid, &container.name, start);
         let log = log.map_err(|error| format!("could not create its log: {error}"))?;
-        let spawned = self.ground.spawner.spawn(prepared.launch(prepared.line.clone())).await;
+        let (stdio, terminal) = match (container.tty, container.stdin) {
+            (Some(true), _) => {
+                let (terminal, side) = Terminal::open().map_err(|error| error.to_string())?;
+                (LaunchStdio::Terminal(side), Some(terminal))
+            }
+            (_, Some(true)) => (LaunchStdio::InputAndOutput, None),
+            _ => (LaunchStdio::Output, None),
+        };
+        let launch = prepared.launch(prepared.line.clone(), stdio);
+        let spawned = self.ground.spawner.spawn(launch).await;
         let process = spawned.map_err(|error| {
             log.close();
             format!("failed to run {:?}: {error}", prepared.line[0])
@@ -366,7 +384,7 @@ impl PodRun {
             Some(&container.name),
             &format!("Started container {}", container.name),
         );
-        Ok((process, log))
+        Ok(Started { process, log, terminal })
     }
 
     /// The number of the next start. A container that was never started begins with zero.
@@ -406,14 +424,39 @@ impl PodRun {
         self: &Arc<Self>,
         slot: Slot,
         container: &Container,
-        prepared: &Prepared,
-        mut process: Process,
-        log: &Arc<LogFile>,
+        prepared: &Arc<Prepared>,
+        started: Started,
         stop: &CancellationToken,
     ) -> i32 {
+        let Started {
+            mut process,
+            log,
+            terminal,
+        } = started;
+        let input = match (&terminal, process.input()) {
+            (Some(terminal), _) if container.stdin == Some(true) => Some(LiveInput::Terminal(terminal.clone())),
+            (_, pipe) => pipe.map(LiveInput::Pipe),
+        };
+        let live = self.ground.reach.enter(Live {
+            uid: self.uid.clone(),
+            container: container.name.clone(),
+            ip: self.address.ip(),
+            dir: self.dir.clone(),
+            prepared: prepared.clone(),
+            spawner: self.ground.spawner.clone(),
+            input: tokio::sync::Mutex::new(input),
+            closes_input: container.stdin_once == Some(true),
+            terminal: terminal.clone(),
+            output: tokio::sync::broadcast::Sender::new(reach::PIECES_MAX),
+            ended: CancellationToken::new(),
+        });
+        let hear = || live.hear();
         let (out, err) = process.output();
-        let out = out.map(|it| tokio::spawn(log.clone().copy("stdout", it)));
-        let err = err.map(|it| tokio::spawn(log.clone().copy("stderr", it)));
+        let out = match terminal {
+            Some(it) => Some(tokio::spawn(log.clone().copy("stdout", it, hear()))),
+            None => out.map(|it| tokio::spawn(log.clone().copy("stdout", it, hear()))),
+        };
+        let err = err.map(|it| tokio::spawn(log.clone().copy("stderr", it, hear())));
         let hook = container.lifecycle.as_ref().and_then(|it| it.post_start.as_ref());
         let unwell = async {
             if let Some(hook) = hook
@@ -445,6 +488,7 @@ impl PodRun {
         for copying in [out, err].into_iter().flatten() {
             let _ = tokio::time::timeout(Duration::from_secs(1), copying).await;
         }
+        drop(live);
         log.close();
         self.ended(slot, container, prepared, exit);
         exit.code

@@ -14,6 +14,7 @@ mod rewrite;
 mod status;
 mod volumes;
 
+pub use container::Prepared;
 pub use files::{private_dir, stays_inside};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! Probes and hooks: asking a container whether it is well, and telling it what happens.
 
 use super::{PodRun, container::Prepared};
-use crate::times;
+use crate::{process::LaunchStdio, times};
 use k8s_openapi::{
     api::core::v1::{Container, ExecAction, HTTPGetAction, Probe},
     apimachinery::pkg::util::intstr::IntOrString,
@@ -41,7 +41,7 @@ pub async fn ask(run: &PodRun, container: &Container, prepared: &Prepared, actio
         Action::Exec(exec) => {
             let words = exec.command.as_deref().unwrap_or_default();
             let line = words.iter().map(|it| prepared.paths.rewrite(it)).collect();
-            let launch = prepared.launch(line);
+            let launch = prepared.launch(line, LaunchStdio::Output);
             let process = run.ground.spawner.spawn(launch).await;
             let mut process = process.map_err(|error| format!("command could not be run: {error}"))?;
             let (out, err) = process.output();

@@ -2,5 +2,6 @@
 
 mod budgets;
 mod pods;
+mod reach;
 mod workloads;
 mod world;

@@ -16,7 +16,7 @@ pub struct World {
 }
 
 /// The image `sh` runs whatever the container says, and `own` prints what it is given if that is
-/// for the program `hello`.
+/// for the program `hello`; `confined` goes on after that.
 pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node {
     let mut images = ImageMap::default();
     images.add("sh=*").unwrap();
@@ -26,7 +26,14 @@ pub async fn node(site: &Site, dir: PathBuf, cancel: CancellationToken) -> Node 
             .into(),
         then: Then::OneOf(["hello".to_owned()].into()),
     };
-    images.insert("own", own);
+    images.insert("own", own.clone());
+    let stays = Command {
+        words: ["/bin/sh", "-c", "echo $1 $2; exec sleep 1000"]
+            .map(str::to_owned)
+            .into(),
+        ..own
+    };
+    images.insert("confined", stays);
     let options = Options {
         name: "node".into(),
         dir,

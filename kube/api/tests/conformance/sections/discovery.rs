@@ -377,7 +377,7 @@ const CATEGORIES: &[(&str, &[&str])] = &[
 ];
 
 /// Group version, subresource, kind, its group version if it is another, verbs if not `get,patch,update`. Without those
-/// that reach into running pods (exec, attach, port-forward, proxy, resize, ephemeral containers),
+/// that reach into running pods in other ways than those named here (proxy, resize, ephemeral containers),
 /// which not every server has.
 const SUBRESOURCES: &str = "\
 v1 namespaces/finalize Namespace - update
@@ -385,9 +385,12 @@ v1 namespaces/status Namespace -
 v1 nodes/status Node -
 v1 persistentvolumeclaims/status PersistentVolumeClaim -
 v1 persistentvolumes/status PersistentVolume -
+v1 pods/attach PodAttachOptions - create,get
 v1 pods/binding Binding - create
 v1 pods/eviction Eviction policy/v1 create
+v1 pods/exec PodExecOptions - create,get
 v1 pods/log Pod - get
+v1 pods/portforward PodPortForwardOptions - create,get
 v1 pods/status Pod -
 v1 replicationcontrollers/scale Scale autoscaling/v1
 v1 replicationcontrollers/status ReplicationController -
