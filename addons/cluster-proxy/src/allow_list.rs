@@ -1,5 +1,5 @@
-//! Which Services of clusters may be reached: the ConfigMap `cluster-proxy-exposed-services`. What is not in it may not.
-//! Upstream: cluster-proxy `pkg/userserver/exposedservices.go`.
+//! Which Services of clusters may be reached: the ConfigMap `cluster-proxy-exposed-services`. What is not in it may
+//! not. Upstream: cluster-proxy `pkg/userserver/exposedservices.go`.
 
 use std::collections::BTreeMap;
 

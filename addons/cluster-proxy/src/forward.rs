@@ -74,11 +74,12 @@ impl Write for Wire {
 }
 
 /// Opens connections to where requests go.
-pub type Dial = std::sync::Arc<dyn Fn(Uri) -> Pin<Box<dyn Future<Output = io::Result<Wire>> + Send>> + Send + Sync>;
+pub type DialTarget =
+    std::sync::Arc<dyn Fn(Uri) -> Pin<Box<dyn Future<Output = io::Result<Wire>> + Send>> + Send + Sync>;
 
-/// A [`Dial`] as hyper's client has it.
+/// A [`DialTarget`] as hyper's client has it.
 #[derive(Clone)]
-pub struct Connector(Dial);
+pub struct Connector(DialTarget);
 
 impl tower::Service<Uri> for Connector {
     type Response = Wire;
@@ -100,7 +101,7 @@ pub struct Client(legacy::Client<Connector, Incoming>);
 
 impl Client {
     /// Over connections that `dial` opens; they are used again.
-    pub fn new(dial: Dial) -> Self {
+    pub fn new(dial: DialTarget) -> Self {
         let client = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE)
             .pool_timer(TokioTimer::new())

@@ -1,4 +1,5 @@
-//! From a client of the hub to the API server of a cluster: user-server, tunnel, agent and service-proxy in one process.
+//! From a client of the hub to the API server of a cluster: user-server, tunnel, agent and service-proxy in one
+//! process.
 
 use std::{
     collections::BTreeMap,
@@ -10,13 +11,13 @@ use std::{
 use addon_cluster_proxy::{
     allow_list::AllowList,
     forward::{self, Io},
-    service_proxy::{ApiServer, ServiceProxy, callers::Callers},
+    service_proxy::{ClusterApi, ServiceProxy, callers::Callers},
     service_proxy_host,
     user_server::{self, Serving, Tunnel, UserServer},
 };
 use futures::TryStreamExt;
 use konnectivity::{
-    Agent, Server, agent, peer,
+    TunnelAgent, TunnelServer, agent, peer,
     server::{Limits, Port, TlsConfig},
 };
 use kube_api::pki::serving_pair;
@@ -88,7 +89,7 @@ fn trusting(pem: &str) -> Arc<ClientConfig> {
 struct World {
     hub: Site,
     cluster: Site,
-    tunnel: Server,
+    tunnel: TunnelServer,
     agent: CancellationToken,
     allowed: Arc<RwLock<AllowList>>,
     user_server: u16,
@@ -107,7 +108,7 @@ impl World {
         let (hub, cluster) = (Site::start().await.unwrap(), Site::start().await.unwrap());
         let stop = CancellationToken::new();
         let authority = Authority::new();
-        let tunnel = Server::new("one", 1, Limits::default());
+        let tunnel = TunnelServer::new("one", 1, Limits::default());
         let agents = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let agents_port = agents.local_addr().unwrap().port();
         let config = authority.server();
@@ -187,7 +188,7 @@ impl World {
 
 fn start_agent(authority: &Authority, server: u16, proxy: u16, stop: &CancellationToken) -> CancellationToken {
     let config = authority.client("open-cluster-management:cluster-proxy:proxy-agent");
-    let agent = Agent::new(agent::Options {
+    let agent = TunnelAgent::new(agent::Options {
         id: CLUSTER.to_owned(),
         identifiers: format!("host={}", service_proxy_host(CLUSTER)),
         server: Arc::new(move || {
@@ -215,7 +216,7 @@ fn start_agent(authority: &Authority, server: u16, proxy: u16, stop: &Cancellati
 async fn service_proxy(hub: &Site, cluster: &Site, stop: &CancellationToken) -> (u16, String) {
     let own = account(cluster, "proxy").await;
     grant(cluster, "proxy", "system:serviceaccount:default:proxy", "cluster-admin").await;
-    let server = ApiServer {
+    let server = ClusterApi {
         address: cluster.address.to_string(),
         name: "127.0.0.1".to_owned(),
         tls: trusting(cluster.server.pki().ca_pem()),
@@ -267,7 +268,7 @@ async fn until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(30), "it did not come about");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
 }
 

@@ -26,7 +26,7 @@ use tracing::info;
 
 use crate::{
     NAME,
-    agent::{self, Clusters, Site},
+    agent::{self, AgentClients, AgentSite},
     creds,
     hub::{self, Gates, IMAGE, ManagedServiceAccounts, ephemeral::EphemeralAccounts},
 };
@@ -273,7 +273,7 @@ async fn serve(flags: AgentFlags, place: &Place, stop: CancellationToken) -> Res
         Err(_) if stop.is_cancelled() => return Ok(()),
         Err(error) => return Err(error),
     };
-    let site = Site {
+    let site = AgentSite {
         cluster: flags.cluster_name.clone(),
         namespace: namespace.clone(),
         ca: place.ca(spoke)?,
@@ -297,7 +297,7 @@ async fn serve(flags: AgentFlags, place: &Place, stop: CancellationToken) -> Res
     let gates = flags.shared.feature_gates;
     let work = move |managed: Client, end: CancellationToken| {
         keep(
-            Clusters {
+            AgentClients {
                 hub: hub.clone(),
                 managed,
             },
@@ -316,7 +316,7 @@ async fn serve(flags: AgentFlags, place: &Place, stop: CancellationToken) -> Res
 }
 
 /// Keeps the tokens of one cluster until `stop`.
-async fn keep(clusters: Clusters, site: Site, gates: Gates, stop: CancellationToken) {
+async fn keep(clusters: AgentClients, site: AgentSite, gates: Gates, stop: CancellationToken) {
     let (hub, managed) = clusters.caches(&stop);
     let cluster = site.cluster.clone();
     let mut all = vec![agent::controller(

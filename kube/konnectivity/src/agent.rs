@@ -74,7 +74,7 @@ pub fn tcp(address: String) -> Opening {
 
 /// An agent that runs. Cloning shares it.
 #[derive(Clone)]
-pub struct Agent {
+pub struct TunnelAgent {
     inner: Arc<Inner>,
 }
 
@@ -85,7 +85,7 @@ struct Inner {
     connections: AtomicUsize,
 }
 
-impl Agent {
+impl TunnelAgent {
     /// With these options; nothing happens before [`run`](Self::run).
     pub fn new(options: Options) -> Self {
         let inner = Inner {

@@ -1,9 +1,9 @@
 //! One connection on a stream that it shares with others: what waits for its consumer, and what it may send.
 //!
-//! konnectivity has no window for each connection, so that one consumer that does not read stops all others. Two peers of
-//! ours agree on a window: each says in the header [`WINDOW_HEADER`] how many bytes it takes of a connection before it
-//! grants more ([`Credit`](crate::packet::Credit)). A peer of upstream's ignores the header; a connection of which more
-//! waits than the window is closed then, and the others go on.
+//! konnectivity has no window for each connection, so that one consumer that does not read stops all others. Two peers
+//! of ours agree on a window: each says in the header [`WINDOW_HEADER`] how many bytes it takes of a connection before
+//! it grants more ([`Credit`](crate::packet::Credit)). A peer of upstream's ignores the header; a connection of which
+//! more waits than the window is closed then, and the others go on.
 
 use std::sync::{
     Arc,
@@ -20,9 +20,9 @@ pub const WINDOW_HEADER: &str = "drover-window";
 
 /// What has come for a connection.
 #[derive(Debug)]
-pub enum Item {
+pub enum Arrived {
     /// Bytes.
-    Data(Bytes),
+    ConnectionData(Bytes),
     /// The end, and why if something went wrong.
     Closed(String),
 }
@@ -30,7 +30,7 @@ pub enum Item {
 /// The end that takes what comes from the shared stream.
 #[derive(Clone)]
 pub struct Inlet {
-    items: mpsc::UnboundedSender<Item>,
+    items: mpsc::UnboundedSender<Arrived>,
     waiting: Arc<AtomicUsize>,
     /// What may be sent the other way; `None` where no window was agreed upon.
     credit: Option<Arc<Semaphore>>,
@@ -38,7 +38,7 @@ pub struct Inlet {
 
 /// The end that hands it on.
 pub struct Outlet {
-    items: mpsc::UnboundedReceiver<Item>,
+    items: mpsc::UnboundedReceiver<Arrived>,
     waiting: Arc<AtomicUsize>,
     credit: Option<Arc<Semaphore>>,
     /// Handed on and not granted yet.
@@ -80,13 +80,13 @@ impl Inlet {
             return Err(Overflow);
         }
         // Nobody hears it any more: the connection is being closed.
-        let _ = self.items.send(Item::Data(data));
+        let _ = self.items.send(Arrived::ConnectionData(data));
         Ok(())
     }
 
     /// Takes the end.
     pub fn close(&self, why: impl Into<String>) {
-        let _ = self.items.send(Item::Closed(why.into()));
+        let _ = self.items.send(Arrived::Closed(why.into()));
     }
 
     /// The peer takes so many bytes more.
@@ -100,7 +100,7 @@ impl Inlet {
 
 impl Outlet {
     /// The next of what has come; `None` when the shared stream has ended.
-    pub async fn next(&mut self) -> Option<Item> {
+    pub async fn next(&mut self) -> Option<Arrived> {
         self.items.recv().await
     }
 
@@ -157,6 +157,6 @@ mod tests {
         assert_eq!(inlet.take(big.clone()), Ok(()));
         assert_eq!(inlet.take(Bytes::from_static(b"x")), Ok(()));
         assert_eq!(inlet.take(big), Err(Overflow));
-        assert!(matches!(outlet.next().await, Some(Item::Data(it)) if it.len() == WINDOW));
+        assert!(matches!(outlet.next().await, Some(Arrived::ConnectionData(it)) if it.len() == WINDOW));
     }
 }

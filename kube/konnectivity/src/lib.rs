@@ -23,6 +23,6 @@ pub mod packet;
 pub mod peer;
 pub mod server;
 
-pub use agent::Agent;
+pub use agent::TunnelAgent;
 pub use client::{Client, TunnelStream};
-pub use server::Server;
+pub use server::TunnelServer;

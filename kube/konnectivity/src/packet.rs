@@ -48,7 +48,7 @@ pub enum Payload {
     DialResponse(DialResponse),
     /// Of [`PacketType::Data`].
     #[prost(message, tag = "4")]
-    Data(Data),
+    Data(ConnectionData),
     /// Of [`PacketType::CloseReq`].
     #[prost(message, tag = "5")]
     CloseRequest(CloseRequest),
@@ -96,7 +96,7 @@ pub struct DialResponse {
 
 /// Bytes.
 #[derive(Clone, PartialEq, Message)]
-pub struct Data {
+pub struct ConnectionData {
     /// The connection.
     #[prost(int64, tag = "1")]
     pub connect_id: i64,
@@ -172,7 +172,7 @@ impl From<Payload> for Packet {
 /// Bytes of a connection as a packet.
 pub fn data(connect_id: i64, data: Bytes) -> Packet {
     let error = String::new();
-    Payload::Data(Data {
+    Payload::Data(ConnectionData {
         connect_id,
         error,
         data,

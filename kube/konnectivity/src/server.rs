@@ -48,7 +48,7 @@ impl Default for Limits {
 
 /// A server. Cloning shares it.
 #[derive(Clone)]
-pub struct Server {
+pub struct TunnelServer {
     inner: Arc<Inner>,
 }
 
@@ -62,7 +62,7 @@ struct Inner {
     next: AtomicI64,
 }
 
-impl Server {
+impl TunnelServer {
     /// One of `count` servers, with an id of its own.
     pub fn new(id: impl Into<String>, count: u32, limits: Limits) -> Self {
         let inner = Inner {

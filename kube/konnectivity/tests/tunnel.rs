@@ -1,13 +1,16 @@
-//! Server, agents and clients between each other, with certificates as in a cluster.
+//! TunnelServer, agents and clients between each other, with certificates as in a cluster.
 
 use std::{
     io,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use konnectivity::{
-    Agent, Client, Server,
+    Client, TunnelAgent, TunnelServer,
     agent::{self, Io, Opening},
     peer,
     server::{Limits, Port, TlsConfig},
@@ -27,7 +30,7 @@ use certificates::Authority;
 
 struct World {
     authority: Authority,
-    server: Server,
+    server: TunnelServer,
     front: u16,
     agents: u16,
     stop: CancellationToken,
@@ -46,7 +49,7 @@ impl World {
 
     async fn start_with(authority: Authority, id: &str, count: u32) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let server = Server::new(id, count, Limits::default());
+        let server = TunnelServer::new(id, count, Limits::default());
         let stop = CancellationToken::new();
         let mut ports = Vec::new();
         for (port, admit) in [(Port::Front, peer::only("client")), (Port::Agents, peer::only("agent"))] {
@@ -66,9 +69,9 @@ impl World {
         }
     }
 
-    fn agent(&self, hosts: &str) -> (Agent, CancellationToken) {
+    fn agent(&self, hosts: &str) -> (TunnelAgent, CancellationToken) {
         let (port, config) = (self.agents, self.authority.client("agent"));
-        let agent = Agent::new(agent::Options {
+        let agent = TunnelAgent::new(agent::Options {
             id: "a".to_owned(),
             identifiers: hosts.to_owned(),
             server: Arc::new(move || connect(port, config.clone())),
@@ -109,7 +112,7 @@ async fn until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(30), "it did not come about");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
 }
 
@@ -205,16 +208,24 @@ async fn a_slow_consumer_stalls_nobody_else() {
     let _agent = world.agent("host=c1");
     world.agents(1).await;
     let client = world.client().await;
-    let endless = serve(|mut stream| async move {
-        let data = vec![7; 64 << 10];
-        while stream.write_all(&data).await.is_ok() {}
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    let endless = serve(move |mut stream| {
+        let sent = counted.clone();
+        async move {
+            let data = vec![7; 64 << 10];
+            while stream.write_all(&data).await.is_ok() {
+                sent.fetch_add(data.len(), Ordering::Relaxed);
+            }
+        }
     })
     .await;
     let mut slow = Vec::new();
     for _ in 0..4 {
         slow.push(client.dial(&format!("c1:{endless}")).await.unwrap());
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // More than the windows of all of them take.
+    until(|| sent.load(Ordering::Relaxed) > 16 << 20).await;
     let port = echo().await;
     let mut quick = client.dial(&format!("c1:{port}")).await.unwrap();
     let mut got = [0; 5];

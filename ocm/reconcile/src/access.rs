@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec},
+    authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec, TokenReviewStatus},
     authorization::v1::{
         NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
         SubjectAccessReview, SubjectAccessReviewSpec,
@@ -113,6 +113,18 @@ fn asked_of(attributes: &Attributes) -> ResourceAttributes {
 
 /// Whose token this is, in the eyes of the API server behind `client`; `None` when it is nobody's.
 pub async fn who(client: &Client, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+    let answer = Some(review(client, token).await?);
+    let user = answer.filter(|it| it.authenticated == Some(true));
+    Ok(user.and_then(|it| it.user).map(|it| UserInfo {
+        user: it.username.unwrap_or_default(),
+        uid: it.uid,
+        groups: it.groups.unwrap_or_default(),
+        extra: it.extra.unwrap_or_default(),
+    }))
+}
+
+/// What the API server behind `client` says of a token, with the error where it could not tell.
+pub async fn review(client: &Client, token: &str) -> Result<TokenReviewStatus, kube::Error> {
     let review = TokenReview {
         spec: TokenReviewSpec {
             token: token.to_owned(),
@@ -123,13 +135,7 @@ pub async fn who(client: &Client, token: &str) -> Result<Option<UserInfo>, kube:
     let answer = Api::<TokenReview>::all(client.clone())
         .create(&PostParams::default(), &review)
         .await?;
-    let user = answer.status.filter(|it| it.authenticated == Some(true));
-    Ok(user.and_then(|it| it.user).map(|it| UserInfo {
-        user: it.username.unwrap_or_default(),
-        uid: it.uid,
-        groups: it.groups.unwrap_or_default(),
-        extra: it.extra.unwrap_or_default(),
-    }))
+    Ok(answer.status.unwrap_or_default())
 }
 
 /// A token of a ServiceAccount, for the API server itself, that lives this long if the API server agrees.

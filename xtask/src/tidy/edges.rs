@@ -161,7 +161,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-store",
             // The binary is the image of these add-ons, too.
             "addon-cluster-permission",
-            "addon-cluster-proxy",
             "addon-managed-serviceaccount",
             "addon-helloworld",
             "addon-helloworldhelm",
@@ -171,10 +170,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
-            "addon-cluster-permission",
-            "addon-cluster-proxy",
-            "addon-managed-serviceaccount",
-            "konnectivity",
+            // The place of an add-on's program, for pods.
+            "ocm-addon-sdk",
             "clusteradm",
             "cobra",
             "operator",

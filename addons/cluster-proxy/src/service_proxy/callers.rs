@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ocm_addon_sdk::{
-    k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec},
-    kube::{Api, Client, api::PostParams},
-};
+use ocm_addon_sdk::{kube::Client, reconcile::access};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
@@ -103,7 +100,7 @@ fn of_hub(user: User) -> User {
 
 /// One API server that is asked.
 struct Reviewer {
-    api: Api<TokenReview>,
+    api: Client,
     ttl: Duration,
     remembered: Arc<Mutex<HashMap<[u8; 32], Remembered>>>,
 }
@@ -116,7 +113,7 @@ struct Remembered {
 impl Reviewer {
     fn new(client: Client, ttl: Duration) -> Self {
         Self {
-            api: Api::all(client),
+            api: client,
             ttl,
             remembered: Arc::default(),
         }
@@ -131,18 +128,8 @@ impl Reviewer {
         {
             return Ok(known.user.clone());
         }
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: token.to_owned(),
-                ..TokenReviewSpec::default()
-            },
-            ..TokenReview::default()
-        };
-        let answer = self.api.create(&PostParams::default(), &review).await;
-        let status = answer
-            .map_err(|error| forward::of_api(&error))?
-            .status
-            .unwrap_or_default();
+        let answer = access::review(&self.api, token).await;
+        let status = answer.map_err(|error| forward::of_api(&error))?;
         let is_known = status.authenticated == Some(true);
         let error = status.error.unwrap_or_default();
         if !is_known && !error.is_empty() && !error.contains("invalid bearer token") {

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::{
-    forward::{self, Body, Client, Dial, Wire},
+    forward::{self, Body, Client, DialTarget, Wire},
     headers,
     target::ServiceTarget,
     user_server::Answering,
@@ -26,7 +26,7 @@ const API_SERVER: &str = "kubernetes.default.svc";
 
 /// The cluster's API server.
 #[derive(Clone)]
-pub struct ApiServer {
+pub struct ClusterApi {
     /// Where it is: `host:port`.
     pub address: String,
     /// The name in its certificate.
@@ -40,15 +40,15 @@ pub struct ApiServer {
 /// A service-proxy.
 pub struct ServiceProxy {
     client: Client,
-    api_server: ApiServer,
+    api_server: ClusterApi,
     callers: Callers,
 }
 
 impl ServiceProxy {
     /// For this API server; `services` has the certificates of Services.
-    pub fn new(api_server: ApiServer, services: Arc<ClientConfig>, callers: Callers) -> Self {
+    pub fn new(api_server: ClusterApi, services: Arc<ClientConfig>, callers: Callers) -> Self {
         let of_dial = api_server.clone();
-        let dial: Dial = Arc::new(move |uri: Uri| {
+        let dial: DialTarget = Arc::new(move |uri: Uri| {
             let (api_server, services) = (of_dial.clone(), services.clone());
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default().to_owned();

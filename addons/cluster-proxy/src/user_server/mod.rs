@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use crate::{
     SERVICE_PROXY_PORT,
     allow_list::AllowList,
-    forward::{self, Body, Client, Dial, Io, Wire},
+    forward::{self, Body, Client, DialTarget, Io, Wire},
     headers, service_proxy_host, target,
 };
 
@@ -44,7 +44,7 @@ pub struct UserServer {
 impl UserServer {
     /// Through this tunnel; `trusted` has the certificates of service-proxies.
     pub fn new(tunnel: Tunnel, trusted: Arc<ClientConfig>, allowed: Arc<RwLock<AllowList>>) -> Self {
-        let dial: Dial = Arc::new(move |uri: Uri| {
+        let dial: DialTarget = Arc::new(move |uri: Uri| {
             let (tunnel, connector) = (tunnel.clone(), TlsConnector::from(trusted.clone()));
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default().to_owned();

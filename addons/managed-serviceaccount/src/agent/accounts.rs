@@ -1,9 +1,9 @@
 //! Keeps the tokens of ManagedServiceAccounts.
 //!
-//! Root: ManagedServiceAccount of the cluster. Reads: the labelled Secrets of the cluster's namespace on the hub and the
-//! labelled ServiceAccounts of the agent's namespace; asks the cluster whether it knows a token. Writes: the
-//! ServiceAccount, its token, the Secret, the status. Never: a ServiceAccount or a Secret without the label.
-//! Upstream: managed-serviceaccount `pkg/addon/agent/controller/tokenreconcile.go`.
+//! Root: ManagedServiceAccount of the cluster. Reads: the labelled Secrets of the cluster's namespace on the hub and
+//! the labelled ServiceAccounts of the agent's namespace; asks the cluster whether it knows a token. Writes: the
+//! ServiceAccount, its token, the Secret, the status. Never: a ServiceAccount or a Secret without the label. Upstream:
+//! managed-serviceaccount `pkg/addon/agent/controller/tokenreconcile.go`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,19 +13,19 @@ use ocm_addon_sdk::{
     k8s_openapi::{
         ByteString,
         api::{
-            authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec},
+            authentication::v1::{TokenRequest, TokenRequestSpec},
             core::v1::{Secret, ServiceAccount},
         },
         apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
     },
-    kube::{Api, Client, ResourceExt, api::PostParams},
+    kube::{Client, ResourceExt},
     ocm_api::{
         authentication::{ManagedServiceAccount, ManagedServiceAccountStatus, TokenSecretRef, conditions, labels},
         condition::{self, wanted},
     },
     reconcile::{
         Cache, Caches, Done, ObserveError, Outcome, Plan, Reconciler, Site as At, StatusField, Step, Target, Watches,
-        async_trait,
+        access, async_trait,
         cache::{Watching, split_key},
         caches::put_written,
         execute::sentence,
@@ -38,7 +38,7 @@ use super::{
 };
 
 /// What time it is; tests have their own.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// After the time for a new token, so that the clocks' seconds do not matter.
 const LATER: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ const LOOK_AT_CLOCK: Duration = Duration::from_secs(24 * 3600);
 
 /// Where an agent is.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct AgentSite {
     /// The cluster's name, which is its namespace on the hub.
     pub cluster: String,
     /// The namespace of the agent, where its ServiceAccounts are.
@@ -64,8 +64,8 @@ pub struct Accounts {
     secrets: Cache<Secret>,
     service_accounts: Cache<ServiceAccount>,
     managed: Client,
-    site: Arc<Site>,
-    clock: Clock,
+    site: Arc<AgentSite>,
+    clock: Now,
 }
 
 /// What a plan is made from.
@@ -73,7 +73,7 @@ pub struct Seen {
     /// The time.
     pub now: Timestamp,
     /// Where the agent is.
-    pub site: Arc<Site>,
+    pub site: Arc<AgentSite>,
     /// The name of the object.
     pub name: String,
     /// The object; `None` when it is gone.
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Fresh {
 
 impl Accounts {
     /// Over the caches of the hub and of the cluster.
-    pub fn new(hub: &Caches, managed: &Caches, client: Client, site: Site, clock: Clock) -> Self {
+    pub fn new(hub: &Caches, managed: &Caches, client: Client, site: AgentSite, clock: Now) -> Self {
         let (cluster, namespace) = (site.cluster.clone(), site.namespace.clone());
         Self {
             accounts: hub.in_namespace(&cluster, Watching::default()),
@@ -142,16 +142,7 @@ impl Accounts {
 
     /// Whether the cluster would let somebody in with this token.
     async fn knows(&self, token: String) -> Result<bool, ocm_addon_sdk::kube::Error> {
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token,
-                ..TokenReviewSpec::default()
-            },
-            ..TokenReview::default()
-        };
-        let api: Api<TokenReview> = Api::all(self.managed.clone());
-        let answer = api.create(&PostParams::default(), &review).await?;
-        Ok(answer.status.is_some_and(|it| it.authenticated == Some(true)))
+        Ok(access::who(&self.managed, &token).await?.is_some())
     }
 }
 

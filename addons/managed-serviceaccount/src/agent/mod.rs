@@ -10,18 +10,18 @@ use ocm_addon_sdk::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use accounts::{Accounts, Clock, Site};
+pub use accounts::{Accounts, AgentSite, Now};
 
 /// The two API servers of an agent.
 #[derive(Clone)]
-pub struct Clusters {
+pub struct AgentClients {
     /// The hub, as the add-on's agent.
     pub hub: Client,
     /// The managed cluster.
     pub managed: Client,
 }
 
-impl Clusters {
+impl AgentClients {
     /// What an agent writes to.
     pub fn clients(&self) -> Clients {
         Clients::both(self.hub.clone(), self.managed.clone())
@@ -37,7 +37,7 @@ impl Clusters {
 }
 
 /// The reconciler that keeps tokens.
-pub fn controller(clusters: &Clusters, hub: &Caches, managed: &Caches, site: Site, clock: Clock) -> Controller {
+pub fn controller(clusters: &AgentClients, hub: &Caches, managed: &Caches, site: AgentSite, clock: Now) -> Controller {
     Controller::new(Accounts::new(hub, managed, clusters.managed.clone(), site, clock))
 }
 

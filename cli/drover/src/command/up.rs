@@ -28,8 +28,8 @@ pub struct Up {
     /// Add-ons that come with drover, to put on every cluster
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     addons: Vec<String>,
-    /// Leave the add-ons that come with drover (helloworld, helloworldhelm, helloworldhosted, managed-serviceaccount) to
-    /// managers of their own, such as upstream's
+    /// Leave the add-ons that come with drover (helloworld, helloworldhelm, helloworldhosted, managed-serviceaccount)
+    /// to managers of their own, such as upstream's
     #[arg(long, conflicts_with = "addons")]
     no_examples: bool,
     /// Run COMMAND for containers of IMAGE: it replaces the image's entrypoint, or comes before the container's whole

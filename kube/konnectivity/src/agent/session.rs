@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::{Inner, Io, Table};
 use crate::{
-    connection::{Inlet, Item, Outlet, SendCredit, WINDOW, WINDOW_HEADER, connection},
+    connection::{Arrived, Inlet, Outlet, SendCredit, WINDOW, WINDOW_HEADER, connection},
     grpc::{self, CONNECTION_WINDOW, FRAME_MAX, Receiving, Sender},
     packet::{self, Credit, DialRequest, DialResponse, Drain, Packet, Payload},
 };
@@ -292,7 +292,7 @@ impl Shared {
     async fn write_target(&self, id: i64, mut outlet: Outlet, mut write: WriteHalf<Box<dyn Io>>) -> String {
         loop {
             match outlet.next().await {
-                Some(Item::Data(data)) => {
+                Some(Arrived::ConnectionData(data)) => {
                     if let Err(error) = write.write_all(&data).await {
                         return error.to_string();
                     }
@@ -301,7 +301,7 @@ impl Shared {
                         self.send(Payload::Credit(Credit { connect_id: id, bytes })).await;
                     }
                 }
-                Some(Item::Closed(_)) | None => {
+                Some(Arrived::Closed(_)) | None => {
                     // What was written is on its way.
                     let _ = write.shutdown().await;
                     return String::new();

@@ -34,7 +34,7 @@ pub(super) struct Opened {
 }
 
 /// One agent.
-pub(super) struct Agent {
+pub(super) struct ConnectedAgent {
     /// What it calls itself.
     id: String,
     /// Its stream.
@@ -57,8 +57,8 @@ struct State {
 /// All of them.
 #[derive(Default)]
 pub(super) struct Agents {
-    by_host: HashMap<String, Vec<Arc<Agent>>>,
-    all: Vec<Arc<Agent>>,
+    by_host: HashMap<String, Vec<Arc<ConnectedAgent>>>,
+    all: Vec<Arc<ConnectedAgent>>,
 }
 
 impl Agents {
@@ -71,19 +71,19 @@ impl Agents {
     }
 
     /// The first agent for a host that takes connections.
-    pub fn pick(&self, host: &str) -> Option<Arc<Agent>> {
+    pub fn pick(&self, host: &str) -> Option<Arc<ConnectedAgent>> {
         let all = self.by_host.get(host)?;
         all.iter().find(|it| !it.draining.load(Ordering::Relaxed)).cloned()
     }
 
-    fn add(&mut self, agent: &Arc<Agent>) {
+    fn add(&mut self, agent: &Arc<ConnectedAgent>) {
         for host in &agent.hosts {
             self.by_host.entry(host.clone()).or_default().push(agent.clone());
         }
         self.all.push(agent.clone());
     }
 
-    fn remove(&mut self, agent: &Arc<Agent>) {
+    fn remove(&mut self, agent: &Arc<ConnectedAgent>) {
         for host in &agent.hosts {
             if let Some(all) = self.by_host.get_mut(host) {
                 all.retain(|it| !Arc::ptr_eq(it, agent));
@@ -96,7 +96,7 @@ impl Agents {
     }
 }
 
-impl Agent {
+impl ConnectedAgent {
     /// What an agent says of itself in the headers of its stream.
     ///
     /// # Errors
@@ -218,7 +218,11 @@ impl Agent {
 }
 
 /// Serves one agent until its stream ends.
-pub(super) async fn serve(server: &Inner, agent: Agent, mut incoming: impl Stream<Item = io::Result<Packet>> + Unpin) {
+pub(super) async fn serve(
+    server: &Inner,
+    agent: ConnectedAgent,
+    mut incoming: impl Stream<Item = io::Result<Packet>> + Unpin,
+) {
     let agent = Arc::new(agent);
     server.agents.lock().add(&agent);
     info!(agent = %agent.id, "an agent has come");
@@ -245,7 +249,7 @@ pub(super) async fn serve(server: &Inner, agent: Agent, mut incoming: impl Strea
 
 struct TakeOff<'a> {
     server: &'a Inner,
-    agent: Arc<Agent>,
+    agent: Arc<ConnectedAgent>,
 }
 
 impl Drop for TakeOff<'_> {

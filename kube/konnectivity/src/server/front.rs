@@ -7,11 +7,11 @@ use tracing::debug;
 
 use super::{
     Inner,
-    agents::{Agent, Opened},
+    agents::{ConnectedAgent, Opened},
     dial, host, send,
 };
 use crate::{
-    connection::{Item, Outlet},
+    connection::{Arrived, Outlet},
     grpc::Sender,
     packet::{self, Credit, DialRequest, DialResponse, Packet, Payload},
 };
@@ -64,7 +64,7 @@ fn refused(request: &DialRequest, why: &str) -> Packet {
 /// Asks the agent; `None` when the client has taken its request back.
 async fn opened(
     server: &Inner,
-    agent: &Agent,
+    agent: &ConnectedAgent,
     request: &DialRequest,
     incoming: &mut (impl Stream<Item = io::Result<Packet>> + Unpin),
 ) -> Result<Option<Opened>, String> {
@@ -97,7 +97,7 @@ async fn opened(
 }
 
 async fn relay(
-    agent: &Agent,
+    agent: &ConnectedAgent,
     request: &DialRequest,
     opened: Opened,
     incoming: impl Stream<Item = io::Result<Packet>> + Unpin,
@@ -133,7 +133,7 @@ async fn relay(
 
 /// From the client to the agent; `true` when the client has ended it.
 async fn upwards(
-    agent: &Agent,
+    agent: &ConnectedAgent,
     id: i64,
     credit: crate::connection::SendCredit,
     mut incoming: impl Stream<Item = io::Result<Packet>> + Unpin,
@@ -168,10 +168,10 @@ async fn upwards(
 }
 
 /// From the agent to the client, until the agent says that it is closed.
-async fn downwards(agent: &Agent, id: i64, outlet: &mut Outlet, outgoing: &Sender) {
+async fn downwards(agent: &ConnectedAgent, id: i64, outlet: &mut Outlet, outgoing: &Sender) {
     loop {
         match outlet.next().await {
-            Some(Item::Data(data)) => {
+            Some(Arrived::ConnectionData(data)) => {
                 let length = data.len();
                 if !send(outgoing, &packet::data(id, data)).await {
                     // The client has gone; upwards hears of it, too.
@@ -183,7 +183,7 @@ async fn downwards(agent: &Agent, id: i64, outlet: &mut Outlet, outgoing: &Sende
                     send(&agent.sender, &credit.into()).await;
                 }
             }
-            Some(Item::Closed(why)) => {
+            Some(Arrived::Closed(why)) => {
                 send(outgoing, &packet::closed(id, why)).await;
                 return;
             }

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
-    Server,
-    agents::{self, Agent},
+    TunnelServer,
+    agents::{self, ConnectedAgent},
     front,
 };
 use crate::{
@@ -46,7 +46,7 @@ pub enum Port {
     Agents,
 }
 
-impl Server {
+impl TunnelServer {
     /// Serves a port until `stop`. Whoever comes in has a certificate that `tls` trusts and that `admit` lets in.
     pub async fn serve(
         &self,
@@ -138,7 +138,7 @@ impl Server {
                 if self.agents() >= self.inner.limits.agents {
                     return grpc::refusal(EXHAUSTED, "too many agents");
                 }
-                let agent = match Agent::read(&head.headers, sender) {
+                let agent = match ConnectedAgent::read(&head.headers, sender) {
                     Ok(agent) => agent,
                     Err(why) => return grpc::refusal(INVALID, &why),
                 };

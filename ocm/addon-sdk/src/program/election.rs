@@ -36,8 +36,8 @@ impl LeaderElection {
     }
 }
 
-/// Does `work` while this process leads, until `stop`. `work` is given a client that writes only as long as this process
-/// leads, and when to end.
+/// Does `work` while this process leads, until `stop`. `work` is given a client that writes only as long as this
+/// process leads, and when to end.
 ///
 /// # Errors
 /// When no election can be held with these times.

@@ -69,8 +69,8 @@ impl Place {
         connect::config(kubeconfig, &self.trust()).await
     }
 
-    /// The certificates that the API server of [`client`](Self::client) is trusted by, as PEM; empty where it is trusted
-    /// by those of the system.
+    /// The certificates that the API server of [`client`](Self::client) is trusted by, as PEM; empty where it is
+    /// trusted by those of the system.
     ///
     /// # Errors
     /// When the kubeconfig, or a file that it names, cannot be read.

@@ -1,7 +1,7 @@
 //! Our CustomResourceDefinitions.
 //!
-//! A running program takes them ready-made from [`hub`], [`managed_cluster`], [`operator`] and [`add_on`]; nothing is derived while
-//! a user waits. [`build()`] makes them from the Rust types, and `cargo xtask codegen` writes the result
+//! A running program takes them ready-made from [`hub`], [`managed_cluster`], [`operator`] and [`add_on`]; nothing is
+//! derived while a user waits. [`build()`] makes them from the Rust types, and `cargo xtask codegen` writes the result
 //! to `crds/` and into this crate.
 //!
 //! ```
