@@ -122,3 +122,31 @@ async fn is_served(hub: &Client, group: &str) -> bool {
         .await
         .is_ok_and(|it| it.groups.iter().any(|it| it.name == group))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_has_a_link_for_each_program() {
+        let recipe = include_str!("../../../deploy/Containerfile");
+        let loops = recipe.split("for name in ").skip(1);
+        let names = loops.filter_map(|it| Some(it.split_once(';')?.0.split_whitespace()));
+        let linked: Vec<&str> = names.flatten().filter_map(|it| it.rsplit('/').next()).collect();
+        for program in ALL.iter().flat_map(|it| it.programs) {
+            assert!(linked.contains(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_selected_by_its_add_on() {
+        let add_on = find("managed-serviceaccount").unwrap();
+        let words = |it: &[&str]| it.iter().map(OsString::from).collect::<Vec<_>>();
+        let place = Place::pod("/pod");
+        assert_eq!(add_on.run(&words(&["/cluster-permission"]), &place), None);
+        assert_eq!(add_on.run(&words(&["drover", "kube", "up"]), &place), None);
+        let helped = add_on.run(&words(&["/msa", "--help"]), &place);
+        assert_eq!(helped, Some(ExitCode::SUCCESS));
+        assert_eq!(run(&words(&["drover", "up"])), None);
+    }
+}
