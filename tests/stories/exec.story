@@ -75,8 +75,8 @@ $ kubectl cp one box:/data/one
 $ kubectl exec box -- cat /data/one
 one
 
-$ kubectl cp box:/data/one two 2>&1
-tar: Removing leading `/' from member names
+# What tar remarks about leading slashes may come after kubectl has seen the end of the archive.
+$ kubectl cp box:/data/one two > /dev/null
 
 $ cat two
 one
