@@ -1,4 +1,5 @@
-//! Ours and upstream's against each other: our agent and client with upstream's server, upstream's agent with our server.
+//! Ours and upstream's against each other: our agent and client with upstream's server, upstream's agent with our
+//! server.
 //!
 //! `$KONNECTIVITY_PROGRAMS` names the folder with upstream's `server` and `agent`, which `.ci/run oracles` builds.
 
@@ -65,7 +66,10 @@ impl Keys {
         let verifier = WebPkiClientVerifier::builder(Arc::new(roots(self.clients.ca_pem())));
         let mut config = ServerConfig::builder()
             .with_client_cert_verifier(verifier.build().unwrap())
-            .with_single_cert(chain(&self.serving.pair.certificate_pem), key(&self.serving.pair.key_pem))
+            .with_single_cert(
+                chain(&self.serving.pair.certificate_pem),
+                key(&self.serving.pair.key_pem),
+            )
             .unwrap();
         config.alpn_protocols = vec![b"h2".to_vec()];
         Arc::new(config)
