@@ -6,6 +6,7 @@
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
+    process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -119,6 +120,8 @@ fn programs() -> Option<PathBuf> {
 fn start(program: &Path, arguments: &[String]) -> Child {
     Command::new(program)
         .args(arguments)
+        // It tells of each packet.
+        .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
         .unwrap()
