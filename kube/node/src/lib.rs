@@ -18,8 +18,11 @@ mod reach;
 mod references;
 mod register;
 mod schedule;
+mod services;
 mod terminal;
 mod times;
+#[cfg(target_os = "linux")]
+mod view;
 mod workload;
 
 pub use images::{Command, ImageMap, MapError, Refusal, Then};

@@ -8,7 +8,9 @@ use crate::{
     process::Spawner,
     reach::PodReach,
     references::References,
-    register, schedule, workload,
+    register, schedule,
+    services::Services,
+    workload,
 };
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use kube::{Api, Client};
@@ -79,6 +81,8 @@ pub struct NodeServices {
     pub references: References,
     pub logs: Logs,
     pub reach: PodReach,
+    /// The names of Services, where containers can see them.
+    pub services: Option<Services>,
     /// Changes when any container's state does.
     pub statuses: watch::Sender<u64>,
     pub cancel: CancellationToken,
@@ -143,7 +147,10 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
     let capacity = register::capacity();
     let pods = Cache::start(Api::<Pod>::all(client.clone()), cancel.clone());
     let nodes = Cache::start(Api::<NodeObject>::all(client.clone()), cancel.clone());
+    let services = sees_files(&options.dir)
+        .then(|| Services::start(client.clone(), pods.clone(), options.api_server.clone(), cancel.clone()));
     let ground = Arc::new(NodeServices {
+        services,
         logs: Logs::new(pods_dir.clone(), pods.clone()),
         reach: PodReach::new(pods.clone()),
         references: References::new(client.clone()),
@@ -205,6 +212,17 @@ pub async fn start(client: Client, options: Options, cancel: CancellationToken) 
         reach,
         tasks,
     })
+}
+
+/// Whether containers can be shown files where they look for them.
+#[cfg(target_os = "linux")]
+fn sees_files(dir: &std::path::Path) -> bool {
+    crate::view::View::is_possible(dir)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sees_files(_: &std::path::Path) -> bool {
+    false
 }
 
 fn directories(dir: &std::path::Path) -> Vec<String> {

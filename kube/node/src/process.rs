@@ -28,6 +28,9 @@ pub struct Launch {
     pub environment: BTreeMap<String, OsString>,
     pub directory: PathBuf,
     pub stdio: LaunchStdio,
+    /// What it sees of the file system; `None` for what the node sees.
+    #[cfg(target_os = "linux")]
+    pub view: Option<crate::view::View>,
 }
 
 /// What a process has as its standard streams.
@@ -194,6 +197,11 @@ fn spawn(launch: Launch, running: &Arc<Running>) -> io::Result<Process> {
             false
         }
     };
+    // First: whoever enters a namespace of users is not told any more that his parent has died.
+    #[cfg(target_os = "linux")]
+    if let Some(view) = launch.view {
+        enter(&mut command, view);
+    }
     die_with_this_thread(&mut command, leads_session);
     let child = tokio::process::Command::from(command).spawn()?;
     let pid = child.id().and_then(|it| i32::try_from(it).ok()).unwrap_or_default();
@@ -203,6 +211,13 @@ fn spawn(launch: Launch, running: &Arc<Running>) -> io::Result<Process> {
         pid,
         running: running.clone(),
     })
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "a view is entered between fork and exec")]
+fn enter(command: &mut std::process::Command, view: crate::view::View) {
+    // SAFETY: `enter` allocates nothing and takes no lock.
+    unsafe { command.pre_exec(move || view.enter()) };
 }
 
 /// Of `linux/close_range.h`.
@@ -363,6 +378,8 @@ mod tests {
 
     fn launch(script: &str) -> Launch {
         Launch {
+            #[cfg(target_os = "linux")]
+            view: None,
             line: ["/bin/sh", "-c", script].map(str::to_owned).into(),
             environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".into())]),
             directory: "/".into(),

@@ -17,7 +17,7 @@ pub const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// The UDP port on which an address is claimed. Below the ports that the kernel hands out by itself, so that no other
 /// program has it by chance; a pod that wants this port itself cannot have it.
-const CLAIM_PORT: u16 = 20_255;
+pub(crate) const CLAIM_PORT: u16 = 20_255;
 
 /// How many addresses are tried. With a thousand pods on the machine, the first is taken once in ten thousand times.
 const ATTEMPTS: u32 = 32;
@@ -64,7 +64,7 @@ impl PodAddress {
 }
 
 /// The first address in the order of a pod that `bind` can have.
-fn first_free<T>(uid: &str, bind: impl Fn(Ipv4Addr) -> io::Result<T>) -> Option<(Ipv4Addr, T)> {
+pub(crate) fn first_free<T>(uid: &str, bind: impl Fn(Ipv4Addr) -> io::Result<T>) -> Option<(Ipv4Addr, T)> {
     for attempt in 0..ATTEMPTS {
         let ip = candidate(uid, attempt);
         match bind(ip) {

@@ -11,11 +11,14 @@ use super::{
     status,
     volumes::Wanted,
 };
+#[cfg(target_os = "linux")]
+use crate::view::View;
 use crate::{
     images::{Command, Refusal},
     logs::LogFile,
     process::{Exit, Launch, LaunchStdio, Process},
     reach::{self, Live, LiveInput},
+    services::HostsFile,
     terminal::Terminal,
     times,
 };
@@ -93,6 +96,8 @@ pub struct Prepared {
     /// What stands for its image.
     pub mapped: Command,
     last_words: PathBuf,
+    #[cfg(target_os = "linux")]
+    view: Option<View>,
 }
 
 impl Prepared {
@@ -103,6 +108,8 @@ impl Prepared {
             environment: self.environment.clone(),
             directory: self.directory.clone(),
             stdio,
+            #[cfg(target_os = "linux")]
+            view: self.view.clone(),
         }
     }
 }
@@ -248,6 +255,8 @@ impl PodRun {
         // Whatever the container says: its programs write where this leads them.
         environment.insert(PATHS_VARIABLE.to_owned(), self.paths_variable(&paths).into());
         Ok(Prepared {
+            #[cfg(target_os = "linux")]
+            view: self.view(&paths, &last_words, &directory, &line),
             line,
             environment,
             directory,
@@ -288,6 +297,59 @@ impl PodRun {
         add("TMPDIR", self.dir.join("tmp").into());
         if self.has_access() {
             add("KUBECONFIG", self.dir.join("kubeconfig").into());
+        }
+    }
+
+    /// What the container sees of the file system, where the machine allows that it sees more than the host.
+    #[cfg(target_os = "linux")]
+    fn view(&self, paths: &Paths, last_words: &Path, directory: &Path, line: &[String]) -> Option<View> {
+        let services = self.ground.services.as_ref()?;
+        let hosts = self.dir.join("hosts");
+        let made = || {
+            if let Some(parent) = last_words.parent() {
+                super::files::private_dir(parent)?;
+            }
+            // It is mounted, so that it has to be there.
+            std::fs::File::options().create(true).append(true).open(last_words)?;
+            let root = self.dir.join("view");
+            super::files::private_dir(&root)?;
+            services.keep(&hosts, self.hosts_file())?;
+            let mut wanted: Vec<_> = paths
+                .pairs()
+                .map(|(path, host)| (path.into(), host.to_owned()))
+                .collect();
+            if paths.host("/etc/hosts").is_none() {
+                wanted.push((PathBuf::from("/etc/hosts"), hosts.clone()));
+            }
+            View::new(&root, &wanted, directory, &[&self.dir, Path::new(&line[0])])
+        };
+        let made: std::io::Result<View> = made();
+        made.inspect_err(
+            |error| tracing::warn!(pod = %self.name, %error, "a container sees the files of the host alone"),
+        )
+        .ok()
+    }
+
+    /// The pod's own lines of its hosts file. Its loopback is its address.
+    fn hosts_file(&self) -> HostsFile {
+        let pod = self.pod();
+        let spec = pod.spec.as_ref();
+        let ip = self.address.ip().to_string();
+        let hostname = spec
+            .and_then(|it| it.hostname.clone())
+            .unwrap_or_else(|| self.name.clone());
+        let mut own = format!("{ip} {hostname}\n");
+        for alias in spec.into_iter().flat_map(|it| it.host_aliases.iter().flatten()) {
+            let is_here = alias.ip.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback());
+            let to = if is_here { &ip } else { &alias.ip };
+            own.push_str(&format!(
+                "{to} {}\n",
+                alias.hostnames.iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+            ));
+        }
+        HostsFile {
+            namespace: self.namespace.clone(),
+            own,
         }
     }
 

@@ -262,6 +262,9 @@ impl PodRun {
             Ending::Gone | Ending::Deadline => {}
         }
         self.ground.logs.forget(&self.uid);
+        if let Some(services) = &self.ground.services {
+            services.forget(&self.dir.join("hosts"));
+        }
         if let Err(error) = std::fs::remove_dir_all(&self.dir)
             && error.kind() != std::io::ErrorKind::NotFound
         {

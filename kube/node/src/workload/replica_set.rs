@@ -2,7 +2,7 @@
 //!
 //! root: ReplicaSet; reads: its pods; writes: pods, its status; never: another owner's pods.
 
-use super::{Again, Error, Workloads, pods};
+use super::{Again, Error, WorkloadKey, WorkloadKind, Workloads, pods};
 use crate::times;
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -62,8 +62,21 @@ impl Workloads {
         let status = without_zeros(status);
         self.write_status(&self.replica_sets, &**set, set.status.as_ref(), &status)
             .await?;
+        if wanted == 0 {
+            self.wake_deployment(set);
+        }
         let retry = failure.map(|_| REFUSED_RETRY);
         Ok(pods::sooner(pods::sooner(counts.next, retry), again))
+    }
+
+    /// A Deployment with the strategy Recreate waits for the end of the last pod, which the status does not count while
+    /// it ends.
+    fn wake_deployment(&self, set: &ReplicaSet) {
+        if let Some(owner) = pods::controller(&set.metadata).filter(|it| it.kind == "Deployment") {
+            let namespace = set.metadata.namespace.clone().unwrap_or_default();
+            let key = WorkloadKey::Object(WorkloadKind::Deployment, namespace, owner.name.clone());
+            self.queue.add(key);
+        }
     }
 
     async fn grow(&self, set: &Arc<ReplicaSet>, count: usize, active: &mut Vec<Arc<Pod>>) -> Result<(), Error> {

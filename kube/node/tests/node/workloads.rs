@@ -108,6 +108,31 @@ async fn a_deployment_becomes_available_is_rolled_scaled_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_recreated_deployment_waits_for_its_last_pod() {
+    let world = World::new().await;
+    let deployments: Api<Deployment> = Api::namespaced(world.client(), "default");
+    // Its pods take their time to end, in which nothing counts them any more.
+    let recreated = |version: &str| {
+        let stubborn = r#"[sh, -c, 'trap "sleep 1; exit" TERM; while :; do sleep 0.1; done']"#;
+        deployment(2, version)
+            .replace("spec: {replicas", "spec: {strategy: {type: Recreate}, replicas")
+            .replace("[sleep, '1000']", stubborn)
+            .replace("terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 10")
+    };
+    world.site.apply(&recreated("one")).await;
+    let is_there = |it: Option<&Deployment>| is_done(it) && counts(it) == [2, 2, 2, 2];
+    wait::until(&deployments, "d", "is available", is_there).await;
+    world.site.apply(&recreated("two")).await;
+    wait::until(&deployments, "d", "is recreated", |it| {
+        let annotations = it.and_then(|it| it.metadata.annotations.as_ref());
+        let revision = annotations.and_then(|it| it.get("deployment.kubernetes.io/revision"));
+        is_there(it) && revision.is_some_and(|it| it == "2")
+    })
+    .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replica_set_replaces_deleted_pods_and_adopts_orphans() {
     let world = World::new().await;
     world
