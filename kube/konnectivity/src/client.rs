@@ -93,7 +93,7 @@ impl Client {
 /// A connection through the tunnel. When it is dropped, it is closed at the other end, too.
 pub struct TunnelStream {
     id: i64,
-    outgoing: PollSender<Bytes>,
+    outgoing: PollSender<Packet>,
     incoming: Packets,
     /// What has come and was not read yet.
     pending: Bytes,
@@ -110,7 +110,7 @@ impl TunnelStream {
             random,
         });
         let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the tunnel's server has gone");
-        outgoing.send(grpc::encode(&request.into())).await.map_err(|_| gone())?;
+        outgoing.send(request.into()).await.map_err(|_| gone())?;
         let answer = async {
             loop {
                 match incoming.next().await.ok_or_else(gone)??.payload {
@@ -178,8 +178,8 @@ impl AsyncWrite for TunnelStream {
         let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the tunnel's server has gone");
         ready!(self.outgoing.poll_reserve(cx)).map_err(gone)?;
         let length = data.len().min(PIECE);
-        let message = grpc::encode(&packet::data(self.id, Bytes::copy_from_slice(&data[..length])));
-        self.outgoing.send_item(message).map_err(gone)?;
+        let piece = packet::data(self.id, Bytes::copy_from_slice(&data[..length]));
+        self.outgoing.send_item(piece).map_err(gone)?;
         Poll::Ready(Ok(length))
     }
 
@@ -198,7 +198,7 @@ impl Drop for TunnelStream {
     fn drop(&mut self) {
         // Where there is no room for the word, the end of the stream says it.
         if let Some(sender) = self.outgoing.get_ref() {
-            let _ = sender.try_send(grpc::encode(&packet::close(self.id)));
+            let _ = sender.try_send(packet::close(self.id));
         }
     }
 }

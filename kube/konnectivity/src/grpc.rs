@@ -13,15 +13,21 @@ use futures::Stream;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
-use prost::Message;
+use prost::{
+    Message,
+    encoding::{WireType, encode_key, encode_varint},
+};
 use tokio::sync::mpsc;
 
-use crate::packet::Packet;
+use crate::packet::{ConnectionData, Packet, Payload};
 
 /// Messages that wait until HTTP/2 has room for them. More wait with their sender.
 const QUEUE: usize = 16;
 /// A message that is longer is none of the tunnel's; gRPC's own limit.
 const MESSAGE_MAX: usize = 4 << 20;
+/// The tags of the bytes of a connection, and of what has them, in a packet.
+const DATA_OF_CONNECTION: u32 = 3;
+const DATA_OF_PACKET: u32 = 4;
 /// In front of each message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
@@ -34,28 +40,71 @@ pub const CONNECTION_WINDOW: u32 = 8 << 20;
 pub const FRAME_MAX: u32 = 256 << 10;
 
 /// Sends messages on a stream. Cloning shares the stream, which ends when the last of them is dropped.
-pub type Sender = mpsc::Sender<Bytes>;
+pub type Sender = mpsc::Sender<Packet>;
 
-/// A message as it goes over the wire.
-pub fn encode(packet: &Packet) -> Bytes {
-    let length = packet.encoded_len();
-    let mut bytes = BytesMut::with_capacity(PREFIX + length);
+/// A message as it goes over the wire, in two parts: bytes of a connection are not copied behind what stands before
+/// them, because they are the last field.
+fn encode(packet: Packet) -> (Bytes, Bytes) {
+    let Packet {
+        kind,
+        payload: Some(Payload::Data(data)),
+    } = packet
+    else {
+        let length = packet.encoded_len();
+        let mut bytes = prefixed(length, length);
+        // There is room for all of it.
+        let _ = packet.encode(&mut bytes);
+        return (bytes.freeze(), Bytes::new());
+    };
+    let ConnectionData {
+        connect_id,
+        error,
+        data,
+    } = data;
+    let of_data = ConnectionData {
+        connect_id,
+        error,
+        data: Bytes::new(),
+    };
+    let mut inner = of_data.encode_to_vec();
+    if !data.is_empty() {
+        encode_key(DATA_OF_CONNECTION, WireType::LengthDelimited, &mut inner);
+        encode_varint(data.len() as u64, &mut inner);
+    }
+    let mut outer = Packet { kind, payload: None }.encode_to_vec();
+    encode_key(DATA_OF_PACKET, WireType::LengthDelimited, &mut outer);
+    encode_varint((inner.len() + data.len()) as u64, &mut outer);
+    let head = outer.len() + inner.len();
+    let mut bytes = prefixed(head + data.len(), head);
+    bytes.extend_from_slice(&outer);
+    bytes.extend_from_slice(&inner);
+    (bytes.freeze(), data)
+}
+
+/// The prefix of a message of this length, and room for so much of it.
+fn prefixed(length: usize, room: usize) -> BytesMut {
+    let mut bytes = BytesMut::with_capacity(PREFIX + room);
     bytes.put_u8(0);
     bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // There is room for all of it.
-    let _ = packet.encode(&mut bytes);
-    bytes.freeze()
+    bytes
 }
 
 /// A stream to send on, and the body that it is.
 pub fn channel(trailers: bool) -> (Sender, Sending) {
     let (sender, messages) = mpsc::channel(QUEUE);
-    (sender, Sending { messages, trailers })
+    let sending = Sending {
+        messages,
+        rest: Bytes::new(),
+        trailers,
+    };
+    (sender, sending)
 }
 
 /// The body of a stream of messages that we send.
 pub struct Sending {
-    messages: mpsc::Receiver<Bytes>,
+    messages: mpsc::Receiver<Packet>,
+    /// Of the message whose beginning has gone.
+    rest: Bytes,
     /// Whether a status follows, which a server sends.
     trailers: bool,
 }
@@ -65,7 +114,13 @@ impl Body for Sending {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(message) = ready!(self.messages.poll_recv(cx)) {
+        if !self.rest.is_empty() {
+            let rest = std::mem::take(&mut self.rest);
+            return Poll::Ready(Some(Ok(Frame::data(rest))));
+        }
+        if let Some(packet) = ready!(self.messages.poll_recv(cx)) {
+            let (message, rest) = encode(packet);
+            self.rest = rest;
             return Poll::Ready(Some(Ok(Frame::data(message))));
         }
         if std::mem::take(&mut self.trailers) {
@@ -192,4 +247,33 @@ fn status(code: u32, why: &str) -> HeaderMap {
         headers.insert("grpc-message", why);
     }
     headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet;
+
+    #[test]
+    fn two_parts_are_the_message_as_it_is() {
+        let error = ConnectionData {
+            connect_id: 300,
+            error: "why".to_owned(),
+            data: Bytes::from(vec![7; 70_000]),
+        };
+        for packet in [
+            packet::data(1, Bytes::from_static(b"hello")),
+            packet::data(0, Bytes::new()),
+            Payload::Data(error).into(),
+            packet::closed(5, "gone"),
+        ] {
+            let (head, rest) = encode(packet.clone());
+            let whole = [head, rest].concat();
+            assert_eq!(whole[PREFIX..], packet.encode_to_vec());
+            assert_eq!(
+                whole[1..PREFIX],
+                u32::try_from(packet.encoded_len()).unwrap().to_be_bytes()
+            );
+        }
+    }
 }

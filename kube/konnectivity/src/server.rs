@@ -16,7 +16,6 @@ use std::{
 use futures::Stream;
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
-use prost::Message;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -114,12 +113,10 @@ impl Inner {
 }
 
 /// Messages of a channel of this process.
-fn packets(receiver: mpsc::Receiver<bytes::Bytes>) -> impl Stream<Item = io::Result<Packet>> + Send + Unpin + 'static {
+fn packets(receiver: mpsc::Receiver<Packet>) -> impl Stream<Item = io::Result<Packet>> + Send + Unpin + 'static {
     Box::pin(futures::stream::unfold(receiver, async |mut it| {
-        let message = it.recv().await?;
-        // Behind the prefix of gRPC.
-        let packet = Packet::decode(message.slice(5..)).map_err(io::Error::other);
-        Some((packet, it))
+        let packet = it.recv().await?;
+        Some((Ok(packet), it))
     }))
 }
 
@@ -139,8 +136,8 @@ fn dial(request: &DialRequest, random: i64) -> Packet {
 }
 
 /// Sends a message; `false` when nobody takes it any more.
-async fn send(to: &Sender, packet: &Packet) -> bool {
-    to.send(crate::grpc::encode(packet)).await.is_ok()
+async fn send(to: &Sender, packet: Packet) -> bool {
+    to.send(packet).await.is_ok()
 }
 
 #[cfg(test)]

@@ -151,11 +151,11 @@ impl Session {
 
 impl Shared {
     async fn send(&self, payload: Payload) -> bool {
-        self.send_packet(&payload.into()).await
+        self.send_packet(payload.into()).await
     }
 
-    async fn send_packet(&self, packet: &Packet) -> bool {
-        self.sender.send(grpc::encode(packet)).await.is_ok()
+    async fn send_packet(&self, packet: Packet) -> bool {
+        self.sender.send(packet).await.is_ok()
     }
 
     async fn receive(self: &Arc<Self>, packet: Packet) {
@@ -176,7 +176,7 @@ impl Shared {
                     Some(Err(_)) => self.end(id, "the destination does not read what comes").await,
                     None => {
                         let unknown = packet::closed(id, "unrecognized connectID");
-                        self.send_packet(&unknown).await;
+                        self.send_packet(unknown).await;
                     }
                 }
             }
@@ -186,7 +186,7 @@ impl Shared {
                 if let Some(inlet) = known {
                     inlet.close("");
                 }
-                self.send_packet(&packet::closed(asked.connect_id, why)).await;
+                self.send_packet(packet::closed(asked.connect_id, why)).await;
             }
             Some(Payload::CloseResponse(closed)) => {
                 if let Some(inlet) = self.connections.lock().remove(&closed.connect_id) {
@@ -209,7 +209,7 @@ impl Shared {
         } else {
             return;
         }
-        self.send_packet(&packet::closed(id, why)).await;
+        self.send_packet(packet::closed(id, why)).await;
     }
 
     async fn dial(self: &Arc<Self>, request: DialRequest) {
@@ -267,7 +267,7 @@ impl Shared {
         self.agent.connections.fetch_sub(1, Ordering::Relaxed);
         // Where the server has closed it, it was told already.
         if self.connections.lock().remove(&id).is_some() {
-            self.send_packet(&packet::closed(id, why)).await;
+            self.send_packet(packet::closed(id, why)).await;
         }
     }
 
@@ -280,7 +280,7 @@ impl Shared {
                 Ok(length) => {
                     credit.spend(length).await;
                     let data = buffer.split().freeze();
-                    if !self.send_packet(&packet::data(id, data)).await {
+                    if !self.send_packet(packet::data(id, data)).await {
                         return String::new();
                     }
                 }

@@ -240,7 +240,7 @@ pub(super) async fn serve(
             }
         };
         if let Some(answer) = agent.receive(packet)
-            && !send(&agent.sender, &answer).await
+            && !send(&agent.sender, answer).await
         {
             return;
         }

@@ -39,7 +39,7 @@ pub(super) async fn serve(
     };
     let agent = server.agents.lock().pick(host(&request.address));
     let Some(agent) = agent else {
-        send(&outgoing, &refused(&request, "No agent available")).await;
+        send(&outgoing, refused(&request, "No agent available")).await;
         return;
     };
     match opened(server, &agent, &request, &mut incoming).await {
@@ -47,7 +47,7 @@ pub(super) async fn serve(
         // The client does not want it any more.
         Ok(None) => {}
         Err(why) => {
-            send(&outgoing, &refused(&request, &why)).await;
+            send(&outgoing, refused(&request, &why)).await;
         }
     }
 }
@@ -72,7 +72,7 @@ async fn opened(
     let Some(mut answer) = agent.expect(random, server.limits.connections) else {
         return Err("the agent has too many connections".to_owned());
     };
-    if !send(&agent.sender, &dial(request, random)).await {
+    if !send(&agent.sender, dial(request, random)).await {
         agent.forget(random);
         return Err("the agent has gone".to_owned());
     }
@@ -88,10 +88,10 @@ async fn opened(
     };
     if agent.forget(random) {
         let taken_back = Payload::CloseDial(packet::CloseDial { random });
-        send(&agent.sender, &taken_back.into()).await;
+        send(&agent.sender, taken_back.into()).await;
     } else if let Ok(Ok(opened)) = answer.try_recv() {
         agent.remove(opened.id);
-        send(&agent.sender, &packet::close(opened.id)).await;
+        send(&agent.sender, packet::close(opened.id)).await;
     }
     why.map_or(Ok(None), Err)
 }
@@ -110,7 +110,7 @@ async fn relay(
         random: request.random,
     };
     let mut agent_knows = false;
-    if send(outgoing, &Payload::DialResponse(answer).into()).await {
+    if send(outgoing, Payload::DialResponse(answer).into()).await {
         let credit = outlet.credit();
         let up = upwards(agent, id, credit, incoming, outgoing);
         let down = downwards(agent, id, &mut outlet, outgoing);
@@ -119,14 +119,14 @@ async fn relay(
             () = &mut down => true,
             asked = &mut up => {
                 // What the client has closed the agent closes, too, and says so.
-                agent_knows = asked && send(&agent.sender, &packet::close(id)).await;
+                agent_knows = asked && send(&agent.sender, packet::close(id)).await;
                 let _ = tokio::time::timeout(CLOSED_WITHIN, &mut down).await;
                 agent_knows
             }
         };
     }
     if !agent_knows {
-        send(&agent.sender, &packet::close(id)).await;
+        send(&agent.sender, packet::close(id)).await;
     }
     agent.remove(id);
 }
@@ -150,14 +150,14 @@ async fn upwards(
         match payload {
             Some(Payload::Data(data)) if data.connect_id == id => {
                 credit.spend(data.data.len()).await;
-                if !send(&agent.sender, &packet::data(id, data.data)).await {
+                if !send(&agent.sender, packet::data(id, data.data)).await {
                     return false;
                 }
             }
             Some(Payload::Data(data)) => {
                 let other = data.connect_id;
                 let why = format!("mismatched connection IDs: {other}, the stream's is {id}");
-                send(outgoing, &packet::closed(other, why)).await;
+                send(outgoing, packet::closed(other, why)).await;
                 return true;
             }
             Some(Payload::CloseRequest(_)) => return true,
@@ -173,22 +173,22 @@ async fn downwards(agent: &ConnectedAgent, id: i64, outlet: &mut Outlet, outgoin
         match outlet.next().await {
             Some(Arrived::ConnectionData(data)) => {
                 let length = data.len();
-                if !send(outgoing, &packet::data(id, data)).await {
+                if !send(outgoing, packet::data(id, data)).await {
                     // The client has gone; upwards hears of it, too.
                     return std::future::pending().await;
                 }
                 if let Some(bytes) = outlet.handed_on(length) {
                     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
                     let credit = Payload::Credit(Credit { connect_id: id, bytes });
-                    send(&agent.sender, &credit.into()).await;
+                    send(&agent.sender, credit.into()).await;
                 }
             }
             Some(Arrived::Closed(why)) => {
-                send(outgoing, &packet::closed(id, why)).await;
+                send(outgoing, packet::closed(id, why)).await;
                 return;
             }
             None => {
-                send(outgoing, &packet::closed(id, "the agent has gone")).await;
+                send(outgoing, packet::closed(id, "the agent has gone")).await;
                 return;
             }
         }
