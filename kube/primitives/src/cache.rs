@@ -104,7 +104,8 @@ pub struct Watching {
     pub selection: watcher::Config,
     /// The longest wait before a failed watch is tried again.
     pub retry_max: Duration,
-    /// Whether being forbidden to look is a matter of time, and not worth a warning.
+    /// Whether being forbidden to look, or that there is no such kind yet, is a matter of time, and not worth a
+    /// warning.
     pub forbidden_at_first: bool,
 }
 
@@ -211,8 +212,10 @@ where
         cache
     }
 
-    /// Watches until cancelled. [`start`](Self::start) does this in a task.
+    /// Watches until cancelled. [`start`](Self::start) does this in a task. Several may feed one cache, each from
+    /// another namespace.
     pub async fn feed(self, api: Api<K>, watching: Watching, cancel: CancellationToken) {
+        let namespace = api.namespace().map(str::to_owned);
         let stream = events(api, watching.selection, watching.retry_max);
         pin_mut!(stream);
         let mut arriving: Option<HashMap<Name, K>> = None;
@@ -234,7 +237,7 @@ where
                     }
                 }
                 Some(Ok(Event::InitDone)) => {
-                    self.replace(arriving.take().unwrap_or_default());
+                    self.replace(arriving.take().unwrap_or_default(), namespace.as_deref());
                     *self.inner.failure.write() = None;
                     self.inner.synced.send_replace(true);
                 }
@@ -254,7 +257,8 @@ where
                     let failure = Failure::of(&error);
                     let text = failure.text.clone();
                     // A server forgets old revisions, and the watch lists again: nobody has to know.
-                    let awaited = watching.forbidden_at_first && failure.code == Some(403) || failure.code == Some(410);
+                    let awaited = watching.forbidden_at_first && matches!(failure.code, Some(403 | 404))
+                        || failure.code == Some(410);
                     let first = self.inner.failure.write().replace(failure).is_none();
                     self.inner.changes.send_modify(|count| *count += 1);
                     if first && !awaited {
@@ -347,7 +351,8 @@ where
         }
     }
 
-    fn replace(&self, arrived: HashMap<Name, K>) {
+    // `within`: the namespace that was listed, when it was not all.
+    fn replace(&self, arrived: HashMap<Name, K>, within: Option<&str>) {
         let mut reached = self.inner.reached.lock();
         let listed = arrived.values().filter_map(version).max().unwrap_or_default();
         // An object is older than the watch has shown it: the server was restored, and counts from less.
@@ -365,7 +370,7 @@ where
             .store
             .read()
             .keys()
-            .filter(|it| !arrived.contains_key(*it))
+            .filter(|it| within.is_none_or(|within| it.0 == within) && !arrived.contains_key(*it))
             .cloned()
             .collect();
         gone.iter().for_each(|name| self.remove(name));
@@ -611,13 +616,27 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_one_namespace_leaves_others_alone() {
+        let cache = Cache::empty();
+        let listed = |namespace: &str, names: &[&str]| {
+            let objects = names.iter().map(|name| config_map(namespace, name, "1"));
+            objects.map(|it| (name_of(&it), it)).collect()
+        };
+        cache.replace(listed("a", &["one", "two"]), Some("a"));
+        cache.replace(listed("b", &[]), Some("b"));
+        assert!(cache.get("a", "one").is_some());
+        cache.replace(listed("a", &["one"]), Some("a"));
+        assert_eq!(cache.list().len(), 1);
+    }
+
+    #[test]
     fn a_late_response_does_not_restore_a_deleted_object() {
         let cache = Cache::empty();
         let arrived = |list: &[(&str, &str)]| {
             let objects = list.iter().map(|(name, version)| config_map("ns", name, version));
             objects.map(|it| (name_of(&it), it)).collect()
         };
-        cache.replace(arrived(&[("a", "3"), ("b", "5")]));
+        cache.replace(arrived(&[("a", "3"), ("b", "5")]), None);
         // Newer than what the watch has seen: it will tell later.
         cache.put(config_map("ns", "new", "6"));
         assert!(cache.get("ns", "new").is_some());
@@ -628,7 +647,7 @@ mod tests {
         cache.put(config_map("ns", "a", "4"));
         assert_eq!(cache.get("ns", "a").unwrap().resource_version().as_deref(), Some("4"));
         // A restored server counts from less.
-        cache.replace(arrived(&[("a", "2")]));
+        cache.replace(arrived(&[("a", "2")]), None);
         cache.put(config_map("ns", "gone", "4"));
         assert!(cache.get("ns", "gone").is_some());
     }
@@ -665,7 +684,7 @@ mod tests {
         let cache = Cache::empty();
         let mut anew = config_map("ns", "a", "9");
         anew.metadata.uid = Some("another".to_owned());
-        cache.replace(HashMap::from([(name_of(&anew), anew)]));
+        cache.replace(HashMap::from([(name_of(&anew), anew)]), None);
         cache.put(config_map("ns", "a", "7"));
         assert_eq!(cache.get("ns", "a").unwrap().uid().as_deref(), Some("another"));
     }
@@ -675,7 +694,7 @@ mod tests {
         let cache = Cache::empty();
         let mut anew = config_map("ns", "a", "9");
         anew.metadata.uid = Some("another".to_owned());
-        cache.replace(HashMap::from([(name_of(&anew), config_map("ns", "a", "5"))]));
+        cache.replace(HashMap::from([(name_of(&anew), config_map("ns", "a", "5"))]), None);
         cache.put(anew);
         cache.apply(config_map("ns", "a", "7"));
         cache.apply_delete(&config_map("ns", "a", "8"));
@@ -689,9 +708,9 @@ mod tests {
     fn a_relist_forgets_no_deletion_that_was_seen() {
         let cache = Cache::empty();
         let listed = || HashMap::from([(name_of(&config_map("ns", "a", "3")), config_map("ns", "a", "3"))]);
-        cache.replace(listed());
+        cache.replace(listed(), None);
         *cache.inner.reached.lock() = 6;
-        cache.replace(listed());
+        cache.replace(listed(), None);
         cache.put(config_map("ns", "gone", "5"));
         assert!(cache.get("ns", "gone").is_none());
     }
@@ -735,7 +754,7 @@ mod tests {
             }
         });
         let kept = config_map("a", "y", "1");
-        cache.replace(HashMap::from([(name_of(&kept), kept)]));
+        cache.replace(HashMap::from([(name_of(&kept), kept)]), None);
         assert_eq!(*gone.read(), ["x"]);
     }
 }

@@ -68,6 +68,36 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_nanos(signed))
 }
 
+/// A duration as Go writes it, such as `300h0m0s`, `1.5s` or `0s`.
+/// Upstream: Go's `Duration.String`.
+pub fn text(duration: SignedDuration) -> String {
+    let nanoseconds = duration.as_nanos();
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let all = nanoseconds.unsigned_abs();
+    let parts = |count: u128, unit: u128, digits: usize| {
+        let fraction = format!("{:0digits$}", count % unit);
+        match fraction.trim_end_matches('0') {
+            "" => (count / unit).to_string(),
+            fraction => format!("{}.{fraction}", count / unit),
+        }
+    };
+    match all {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{sign}{all}ns"),
+        1_000..1_000_000 => format!("{sign}{}\u{b5}s", parts(all, 1_000, 3)),
+        1_000_000..1_000_000_000 => format!("{sign}{}ms", parts(all, 1_000_000, 6)),
+        _ => {
+            let (minutes, rest) = (all / 60_000_000_000, all % 60_000_000_000);
+            let seconds = parts(rest, 1_000_000_000, 9);
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{sign}{seconds}s"),
+                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
 /// A number of seconds as an age: `5s`, `3m20s`, `45m`, `3h10m`, `26h`, `3d4h`, `100d`, `2y35d`, `9y`. A clock that is
 /// a second ahead of another is no news, one that is further off is `<invalid>`.
 /// Upstream: apimachinery `pkg/util/duration`, `HumanDuration`.
@@ -112,6 +142,24 @@ mod tests {
         assert_eq!(parse("5ms"), Some(SignedDuration::from_millis(5)));
         assert_eq!(parse(".5s"), Some(SignedDuration::from_millis(500)));
         assert_eq!(parse("3µs"), Some(SignedDuration::from_micros(3)));
+    }
+
+    #[test]
+    fn a_duration_is_written_as_go_writes_it() {
+        for (read, written) in [
+            ("0", "0s"),
+            ("300h", "300h0m0s"),
+            ("90m", "1h30m0s"),
+            ("61s", "1m1s"),
+            ("1500ms", "1.5s"),
+            ("20ms", "20ms"),
+            ("1500us", "1.5ms"),
+            ("7ns", "7ns"),
+            ("1500ns", "1.5\u{b5}s"),
+            ("-90s", "-1m30s"),
+        ] {
+            assert_eq!(parse(read).map(text).as_deref(), Some(written));
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::exec::{Call, Run, execute};
+use crate::exec::{Call, Host, Run, execute};
 use crate::functions::Functions;
-use crate::parse::{Source, Trees};
+use crate::parse::{TemplateText, Trees};
 use crate::value::{Numbers, Value};
 
 /// What a field that a map does not have is.
@@ -161,8 +161,17 @@ impl Template {
         self.render_named(&self.name, data)
     }
 
+    /// The text for this value, with somebody who answers the hosted functions.
+    pub fn render_with(&self, data: Value, host: &dyn Host) -> Result<String, TemplateError> {
+        self.run(&self.name, data, Some(host))
+    }
+
     /// The text of one of the templates that were defined.
     pub fn render_named(&self, name: &str, data: Value) -> Result<String, TemplateError> {
+        self.run(name, data, None)
+    }
+
+    fn run(&self, name: &str, data: Value, host: Option<&dyn Host>) -> Result<String, TemplateError> {
         let Some(tree) = self.trees.get(name) else {
             return Err(TemplateError::Execute(format!(
                 "template: no template {} associated with template {}",
@@ -170,7 +179,7 @@ impl Template {
                 crate::strconv::quote(&self.name),
             )));
         };
-        let run = Run::new(&self.engine.settings, &self.engine.functions);
+        let run = Run::new(&self.engine.settings, &self.engine.functions, host);
         let call = Call {
             run: &run,
             trees: &self.trees,
@@ -186,7 +195,7 @@ impl Template {
 
 /// The trees of a text, read as an engine reads it.
 pub(crate) fn read(engine: &Engine, name: &str, text: &str) -> Result<Vec<Arc<crate::node::Tree>>, String> {
-    crate::parse::parse(&Source {
+    crate::parse::parse(&TemplateText {
         name,
         text,
         left: &engine.settings.left,

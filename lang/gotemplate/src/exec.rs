@@ -18,12 +18,14 @@ pub(crate) struct Run<'a> {
     pub depth: Cell<usize>,
     /// How often each name is being included right now.
     pub includes: RefCell<HashMap<String, usize>>,
+    pub host: Option<&'a dyn Host>,
     _account: Account,
 }
 
 impl<'a> Run<'a> {
-    pub fn new(settings: &'a Settings, functions: &'a Functions) -> Self {
+    pub fn new(settings: &'a Settings, functions: &'a Functions, host: Option<&'a dyn Host>) -> Self {
         Run {
+            host,
             settings,
             functions,
             depth: Cell::new(0),
@@ -31,6 +33,15 @@ impl<'a> Run<'a> {
             _account: Account::open(settings.work_max),
         }
     }
+}
+
+/// Who answers, for the length of one execution, the functions that [`Functions::add_hosted`] named.
+pub trait Host {
+    /// What the function makes of these arguments.
+    fn call(&self, call: &Call<'_>, function: &str, args: &[Value]) -> Result<Value, String>;
+
+    /// Is told when the template prints bytes that are no text: its output has replacements in their place.
+    fn printed_bytes(&self) {}
 }
 
 /// What a function knows about the execution that calls it.
@@ -49,6 +60,14 @@ impl Call<'_> {
     /// Fills a buffer from the source of randomness that the engine was given.
     pub fn fill_random(&self, buffer: &mut [u8]) {
         (self.run.settings.random)(buffer);
+    }
+
+    /// Notes work that a function does, in units of evaluating one node of a template.
+    ///
+    /// # Errors
+    /// When the execution has done too much already.
+    pub fn pay(&self, work: u64) -> Result<(), String> {
+        limits::pay(work)
     }
 
     /// Runs another template of the same set.
@@ -201,6 +220,12 @@ impl<'a> State<'a> {
                 match &value {
                     Value::Missing => self.write("<no value>"),
                     Value::Str(text) => self.write(text),
+                    Value::Binary(bytes) => {
+                        if let Some(host) = self.call.run.host {
+                            host.printed_bytes();
+                        }
+                        self.write(&String::from_utf8_lossy(bytes))
+                    }
                     other => self.write(&crate::gofmt::display(other)),
                 }
             }

@@ -160,6 +160,14 @@ impl Functions {
         Arc::make_mut(&mut self.named).insert(name, function);
     }
 
+    /// Adds a function that the [`crate::Host`] of an execution answers. `parameters` are as in [`Functions::add`].
+    pub fn add_hosted(&mut self, name: &'static str, parameters: &str) {
+        self.add(name, parameters, move |call, args| match call.run.host {
+            Some(host) => host.call(call, name, args),
+            None => Err(format!("{name} is not available here")),
+        });
+    }
+
     /// Takes functions away.
     pub fn remove(&mut self, names: &[&'static str]) {
         for name in names {
@@ -168,7 +176,7 @@ impl Functions {
     }
 
     /// Gives a function a second name.
-    pub(crate) fn alias(&mut self, alias: &'static str, name: &str) {
+    pub fn alias(&mut self, alias: &'static str, name: &str) {
         if let Some(function) = self.named.get(name).cloned() {
             Arc::make_mut(&mut self.named).insert(alias, function);
         }

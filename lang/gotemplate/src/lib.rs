@@ -11,8 +11,10 @@
 
 mod addon_functions;
 mod builtins;
+pub mod encodings;
 mod engine;
 mod exec;
+pub mod file_pattern;
 mod functions;
 mod gofmt;
 pub mod helm;
@@ -25,9 +27,10 @@ mod sprig;
 mod strconv;
 mod value;
 mod yaml;
+mod yaml_lines;
 
 pub use engine::{Engine, MissingKey, Random, Template, TemplateClock, TemplateError};
-pub use exec::Call;
+pub use exec::{Call, Host};
 pub use functions::{Functions, Param};
 pub use value::{Elem, IntType, List, Map, Numbers, Object, Value};
 

@@ -10,7 +10,7 @@ use crate::node::{Arg, ArgKind, Branch, BranchKind, Command, Literal, Node, Numb
 pub(crate) type Trees = BTreeMap<Arc<str>, Arc<Tree>>;
 
 /// How to read a text.
-pub(crate) struct Source<'a> {
+pub(crate) struct TemplateText<'a> {
     pub name: &'a str,
     pub text: &'a str,
     pub left: &'a str,
@@ -20,7 +20,7 @@ pub(crate) struct Source<'a> {
 }
 
 /// All templates that the text defines; its own body comes last.
-pub(crate) fn parse(source: &Source<'_>) -> Result<Vec<Arc<Tree>>, String> {
+pub(crate) fn parse(source: &TemplateText<'_>) -> Result<Vec<Arc<Tree>>, String> {
     let mut parser = Parser {
         source,
         parse_name: source.name.into(),
@@ -87,7 +87,7 @@ impl Ending {
 }
 
 struct Parser<'a> {
-    source: &'a Source<'a>,
+    source: &'a TemplateText<'a>,
     parse_name: Arc<str>,
     text: Arc<str>,
     lexer: Lexer<'a>,
@@ -598,7 +598,11 @@ fn number(item: &Item) -> Result<Number, String> {
     };
     if item.kind == TokenKind::CharConstant {
         let Some(code) = crate::strconv::unquote_char(text) else {
-            return Err(format!("malformed character constant: {text}"));
+            // Go's reader takes the first character apart before it looks for the end.
+            return Err(match text.starts_with("''") {
+                true => "invalid syntax".to_owned(),
+                false => format!("malformed character constant: {text}"),
+            });
         };
         number.int = Some(code.into());
         number.uint = Some(code.into());

@@ -140,6 +140,8 @@ struct MapInner {
     elem: Elem,
     /// Set for a map whose Go type has a name of its own.
     type_name: Option<&'static str>,
+    /// Whether it is a nil map: one without entries, which JSON writes as null.
+    nil: bool,
 }
 
 // Data may be nested as deep as a template likes to make it; taking it apart must not use the stack for that.
@@ -203,6 +205,7 @@ impl Map {
             entries: RefCell::new(entries),
             elem,
             type_name: None,
+            nil: false,
         }))
     }
 
@@ -211,7 +214,23 @@ impl Map {
             entries: RefCell::new(entries),
             elem: Elem::Any,
             type_name: Some(type_name),
+            nil: false,
         }))
+    }
+
+    /// A nil map of Go: no entries, and null in JSON.
+    pub fn nil() -> Self {
+        Map(Rc::new(MapInner {
+            entries: RefCell::default(),
+            elem: Elem::Any,
+            type_name: None,
+            nil: true,
+        }))
+    }
+
+    /// Whether it is a nil map of Go.
+    pub fn is_nil(&self) -> bool {
+        self.0.nil && self.is_empty()
     }
 
     pub fn get(&self, key: &str) -> Option<Value> {
@@ -283,6 +302,8 @@ pub enum Numbers {
     Float,
     /// Whole numbers are `int`, as in a Go struct.
     AsWritten,
+    /// Whole numbers are `int64`, as Kubernetes decodes objects.
+    Int64,
 }
 
 impl Value {
@@ -334,6 +355,7 @@ impl Value {
             Json::Bool(value) => Value::Bool(*value),
             Json::Number(number) => match (numbers, number.as_i64()) {
                 (Numbers::AsWritten, Some(value)) => Value::int(value),
+                (Numbers::Int64, Some(value)) => Value::int64(value),
                 _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Value::str(text.as_str()),
@@ -344,6 +366,11 @@ impl Value {
                     .map(|(key, value)| (key.as_str(), Value::from_json(value, numbers))),
             ),
         }
+    }
+
+    /// The whole number that policies see in a value (spf13/cast 1.10's `ToInt`): zero in what is none.
+    pub fn to_int(&self) -> i64 {
+        crate::sprig::to_int64_of_any_decimals(self)
     }
 
     /// The value as JSON. `Err` when it is too deep or holds a number that JSON has not (Go's encoder refuses it too).
@@ -378,6 +405,7 @@ impl Value {
                     .map(|it| with_stack(|| it.to_json_at(depth + 1, left)))
                     .collect::<Result<_, _>>()?,
             ),
+            Value::Map(map) if map.is_nil() => Json::Null,
             Value::Map(map) => Json::Object(
                 map.entries()
                     .iter()
@@ -541,6 +569,7 @@ impl Value {
                     entries: RefCell::new(entries),
                     elem: map.elem(),
                     type_name: map.0.type_name,
+                    nil: false,
                 })))
             }
             other => other.clone(),

@@ -18,12 +18,23 @@ pub(crate) enum Dialect {
 
 /// Reads one document. An empty text is null.
 pub(crate) fn read(text: &str) -> Result<Json, String> {
+    read_as(text, Dialect::Sigs)
+}
+
+/// Reads one document as one of the libraries does: go-yaml 3 knows two truths only.
+pub(crate) fn read_as(text: &str, dialect: Dialect) -> Result<Json, String> {
     let options = serde_saphyr::options! {
-        strict_booleans: false,
+        strict_booleans: dialect == Dialect::Pretty,
         legacy_octal_numbers: true,
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
         with_snippet: false,
     };
+    if dialect == Dialect::Pretty && text.contains("\n---") {
+        // go-yaml reads the first of several documents.
+        return serde_saphyr::from_multiple_with_options::<Json>(text, options)
+            .map(|all| all.into_iter().next().unwrap_or_default())
+            .map_err(|error| error.without_snippet().to_string());
+    }
     serde_saphyr::from_str_with_options::<Option<Json>>(text, options)
         .map(Option::unwrap_or_default)
         .map_err(|error| error.without_snippet().to_string())

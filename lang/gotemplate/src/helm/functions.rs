@@ -97,7 +97,7 @@ fn tpl(call: &Call<'_>, text: &str, data: &Value) -> Outcome {
     let name = "gotpl";
     let quoted = || crate::strconv::quote(text);
     let settings = &call.run.settings;
-    let made = crate::parse::parse(&crate::parse::Source {
+    let made = crate::parse::parse(&crate::parse::TemplateText {
         name,
         text,
         left: &settings.left,

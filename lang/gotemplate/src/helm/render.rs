@@ -246,7 +246,7 @@ fn render_files(
             .map_err(|message| RenderError::Template(parse_error(name, &message)))?;
         crate::parse::add(&mut trees, made);
     }
-    let run = Run::new(&engine.settings, &engine.functions);
+    let run = Run::new(&engine.settings, &engine.functions, None);
     let call = Call {
         run: &run,
         trees: &trees,

@@ -57,7 +57,7 @@ fn hexadecimal(bytes: &[u8]) -> Value {
 }
 
 /// Go's decoder: line breaks are skipped; the error is the place where it stops.
-pub(super) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
+pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'a'..=b'z' => Some(byte - b'a' + 26),

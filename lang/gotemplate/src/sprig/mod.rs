@@ -7,7 +7,7 @@ mod dates;
 mod decimal;
 mod defaults;
 mod dicts;
-mod encoding;
+pub(crate) mod encoding;
 mod keys;
 mod layout;
 mod lists;
@@ -21,6 +21,7 @@ mod strings;
 mod urls;
 
 pub(crate) use dates::time;
+pub(crate) use numbers::to_int64_of_any_decimals;
 pub(crate) use regexes::go_regex;
 use serde_json::Value as Json;
 pub(crate) use urls::url_scheme;

@@ -8,9 +8,7 @@ use crate::value::Value;
 type Outcome = Result<Value, String>;
 
 pub(crate) fn add(functions: &mut Functions) {
-    functions.add("atoi", "string", |_, a| {
-        Ok(Value::int(atoi(&display(&a[0])).unwrap_or(0)))
-    });
+    functions.add("atoi", "string", |_, a| Ok(Value::int(atoi(&display(&a[0])))));
     functions.add("int64", "any", |_, a| Ok(Value::int64(to_int64(&a[0]))));
     functions.add("int", "any", |_, a| Ok(Value::int(to_int64(&a[0]))));
     functions.add("float64", "any", |_, a| Ok(Value::Float(to_float64(&a[0]))));
@@ -99,10 +97,14 @@ fn round(a: &[Value]) -> f64 {
     rounded / power
 }
 
-/// Go's `strconv.Atoi`.
-fn atoi(text: &str) -> Option<i64> {
+/// Go's `strconv.Atoi` without its error: zero for what is no number, and the nearest number for what is too large.
+fn atoi(text: &str) -> i64 {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    (!digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())).then(|| text.parse().ok())?
+    if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_digit()) {
+        return 0;
+    }
+    let nearest = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    text.parse().unwrap_or(nearest)
 }
 
 /// spf13/cast's ToInt64: zero for what is no number.
@@ -113,6 +115,20 @@ pub(super) fn to_int64(value: &Value) -> i64 {
         Value::Bool(value) => i64::from(*value),
         Value::Str(text) => crate::strconv::parse_int(without_zero_decimals(text)).unwrap_or(0),
         _ => 0,
+    }
+}
+
+/// spf13/cast's ToInt64 since its version 1.8: the decimals of a text are cut off.
+pub(crate) fn to_int64_of_any_decimals(value: &Value) -> i64 {
+    let Value::Str(text) = value else {
+        return to_int64(value);
+    };
+    let digits = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    match text.split_once('.') {
+        Some((whole, decimals)) if digits(whole.strip_prefix(['-', '+']).unwrap_or(whole)) && digits(decimals) => {
+            crate::strconv::parse_int(whole).unwrap_or(0)
+        }
+        _ => to_int64(value),
     }
 }
 
