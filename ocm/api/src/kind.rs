@@ -27,8 +27,8 @@ pub trait Kind: Resource<DynamicType = ()> {
     const COLUMNS: &'static [Column];
     /// Whether the status is written through its own sub-resource.
     const STATUS_SUBRESOURCE: bool;
-    /// Whether the API server refuses an object without a `spec`.
-    const SPEC_REQUIRED: bool;
+    /// What the API server refuses an object without.
+    const REQUIRED: &'static [&'static str];
     /// Our own words for the kind.
     const ABOUT: &'static str;
     /// The schemas of `spec` and `status`, where the kind has them.
@@ -120,7 +120,13 @@ macro_rules! kind {
             const COLUMNS: &'static [$crate::Column] =
                 &[$($crate::Column { name: $column, r#type: $column_type, json_path: $path }),*];
             const STATUS_SUBRESOURCE: bool = $crate::kind::has_flag!(status [$($flag)*]);
-            const SPEC_REQUIRED: bool = $crate::kind::has_flag!(spec_required [$($flag)*]);
+            const REQUIRED: &'static [&'static str] = if $crate::kind::has_flag!(metadata_required [$($flag)*]) {
+                &["metadata", "spec"]
+            } else if $crate::kind::has_flag!(spec_required [$($flag)*]) {
+                &["spec"]
+            } else {
+                &[]
+            };
             const ABOUT: &'static str = concat!($($doc),+);
 
             fn sections(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
@@ -202,6 +208,7 @@ macro_rules! is_namespaced {
 macro_rules! has_flag {
     (status [status $($rest:ident)*]) => { true };
     (spec_required [spec_required $($rest:ident)*]) => { true };
+    (metadata_required [metadata_required $($rest:ident)*]) => { true };
     ($flag:ident [$other:ident $($rest:ident)*]) => { $crate::kind::has_flag!($flag [$($rest)*]) };
     ($flag:ident []) => { false };
 }

@@ -32,9 +32,11 @@ pub mod multicluster;
 pub mod namespaces;
 pub mod object;
 pub mod operator;
+pub mod policy;
 pub mod proxy;
 pub mod rbac;
 pub mod selector;
+pub mod selector_text;
 pub mod work;
 
 pub use condition::{Condition, Status};

@@ -133,5 +133,8 @@ kinds! {
     cluster_profile_keeps_every_field: ocm_api::multicluster::ClusterProfile,
     cluster_property_keeps_every_field: ocm_api::about::ClusterProperty,
     cluster_manager_keeps_every_field: ocm_api::operator::ClusterManager,
+    certificate_policy_keeps_every_field: ocm_api::policy::certificate_policy::CertificatePolicy,
+    configuration_policy_keeps_every_field: ocm_api::policy::configuration_policy::ConfigurationPolicy,
+    operator_policy_keeps_every_field: ocm_api::policy::operator_policy::OperatorPolicy,
     klusterlet_keeps_every_field: ocm_api::operator::Klusterlet,
 }

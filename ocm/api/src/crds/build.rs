@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::structural::structural;
-use crate::{Kind, about, addon, authentication, cluster, multicluster, operator, rbac, work};
+use crate::{Kind, about, addon, authentication, cluster, multicluster, operator, policy, proxy, rbac, work};
 
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,26 @@ pub fn build() -> Vec<(ServedOn, Value)> {
             AddOn,
             definition::<rbac::ClusterPermission>(vec![version::<rbac::ClusterPermission>()]),
         ),
+        (AddOn, certificate_policies()),
+        (AddOn, configuration_policies()),
+        (AddOn, operator_policies()),
+        (
+            AddOn,
+            definition::<proxy::ManagedProxyConfiguration>(vec![version::<proxy::ManagedProxyConfiguration>()]),
+        ),
+        (AddOn, definition::<policy::Policy>(vec![version::<policy::Policy>()])),
+        (
+            AddOn,
+            definition::<policy::PlacementBinding>(vec![version::<policy::PlacementBinding>()]),
+        ),
+        (
+            AddOn,
+            definition::<policy::PolicySet>(vec![version::<policy::PolicySet>()]),
+        ),
+        (
+            AddOn,
+            definition::<policy::PolicyAutomation>(vec![version::<policy::PolicyAutomation>()]),
+        ),
     ];
     all.sort_by_key(|(_, it)| it["metadata"]["name"].to_string());
     all
@@ -115,6 +135,32 @@ fn managed_service_accounts() -> Value {
     deprecated["deprecated"] = true.into();
     deprecated["deprecationWarning"] = authentication::DEPRECATION_WARNING.into();
     definition::<authentication::ManagedServiceAccount>(vec![deprecated, stored])
+}
+
+/// Exactly one of the two ways to say which objects.
+fn configuration_policies() -> Value {
+    let mut version = version::<policy::configuration_policy::ConfigurationPolicy>();
+    let either = json!([{"required": ["object-templates"]}, {"required": ["object-templates-raw"]}]);
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["oneOf"] = either;
+    let mut definition = definition::<policy::configuration_policy::ConfigurationPolicy>(vec![version]);
+    definition["metadata"]["labels"] = json!({ policy::labels::POLICY_TYPE: "template" });
+    definition
+}
+
+/// A kind that Policies carry.
+fn certificate_policies() -> Value {
+    let version = version::<policy::certificate_policy::CertificatePolicy>();
+    let mut definition = definition::<policy::certificate_policy::CertificatePolicy>(vec![version]);
+    definition["metadata"]["labels"] = json!({ policy::labels::POLICY_TYPE: "template" });
+    definition
+}
+
+/// A kind that Policies carry.
+fn operator_policies() -> Value {
+    let version = version::<policy::operator_policy::OperatorPolicy>();
+    let mut definition = definition::<policy::operator_policy::OperatorPolicy>(vec![version]);
+    definition["metadata"]["labels"] = json!({ policy::labels::POLICY_TYPE: "template" });
+    definition
 }
 
 /// A kind with two versions, the first of which is stored.
@@ -195,8 +241,8 @@ fn root<K: Kind>() -> Value {
         properties.insert(name.to_owned(), structural(schema.to_value()));
     }
     let mut root = json!({ "type": "object", "description": K::ABOUT.trim(), "properties": properties });
-    if K::SPEC_REQUIRED {
-        root["required"] = json!(["spec"]);
+    if !K::REQUIRED.is_empty() {
+        root["required"] = json!(K::REQUIRED);
     }
     root
 }

@@ -66,6 +66,16 @@ fn drop_null(it: &mut Map<String, Value>) {
 
 /// An enum with documented variants arrives as a choice of constants; Kubernetes wants a list of values.
 fn name_values(it: &mut Map<String, Value>) {
+    // Alternatives of an object's fields stay as they are.
+    let names_values = |it: &Value| {
+        let choices = it.as_array().into_iter().flatten();
+        choices
+            .into_iter()
+            .all(|it| it["const"].is_string() || it["enum"].is_array())
+    };
+    if !it.get("oneOf").is_some_and(names_values) {
+        return;
+    }
     let Some(Value::Array(choices)) = it.remove("oneOf") else {
         return;
     };
