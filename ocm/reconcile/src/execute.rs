@@ -11,6 +11,7 @@ use kube::{
         ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
         PropagationPolicy,
     },
+    core::Request,
 };
 use rand::RngExt;
 use serde::de::DeserializeOwned;
@@ -34,6 +35,8 @@ pub struct Clients {
     lacks: Lacks,
     /// The field manager of what is written to the managed cluster and not applied.
     manager: Option<&'static str>,
+    /// Whether the managed cluster refuses fields that it does not know.
+    strict: bool,
 }
 
 impl Clients {
@@ -101,6 +104,27 @@ impl Clients {
             manager: Some(manager),
             ..self
         }
+    }
+
+    /// On the managed cluster objects are created and replaced with strict validation: one with a field that its kind
+    /// does not have is refused, rather than kept without that field.
+    pub fn validating_strictly(self) -> Self {
+        Self { strict: true, ..self }
+    }
+
+    async fn strictly(
+        &self,
+        target: &Target,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<DynamicObject, kube::Error> {
+        match self.at(target.site) {
+            Ok(client) => strictly(client, request).await,
+            Err(error) => Err(kube::Error::Service(error.into())),
+        }
+    }
+
+    fn is_strict(&self, site: Site) -> bool {
+        self.strict && site == Site::Cluster
     }
 
     fn manager_at(&self, site: Site) -> Option<&'static str> {
@@ -206,6 +230,12 @@ impl Outcome {
     /// The result of the step of this name ([`Plan::name`]); `None` when there was none, or it was not tried.
     pub fn named(&self, name: &str) -> Option<&Result<Done, StepError>> {
         self.get(self.plan.named(name)?)
+    }
+
+    /// Takes out the result of one step, for who passes its failure on.
+    pub fn take(&mut self, id: StepId) -> Option<Result<Done, StepError>> {
+        let result = self.stages.get_mut(id.stage)?.get_mut(id.step)?;
+        Some(std::mem::replace(result, Ok(Done::Performed)))
     }
 
     /// The object that the step of this name left behind.
@@ -378,7 +408,7 @@ async fn attempt(clients: &Clients, step: &Step, perform: &Perform<'_>) -> Resul
     let target = &in_url(step.target().expect("every other step has a target"));
     let api = api(clients, target)?;
     match step {
-        Step::Create { object, .. } => match api.create(&clients.post_params(target.site), &dynamic(object)?).await {
+        Step::Create { object, .. } => match create(clients, &api, target, object).await? {
             Ok(object) => Ok(Done::Object(Box::new(object))),
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
                 Ok(Done::AlreadyExists)
@@ -393,6 +423,12 @@ async fn attempt(clients: &Clients, step: &Step, perform: &Perform<'_>) -> Resul
                 Some(subresource) => {
                     api.replace_subresource(subresource, &target.name, &clients.post_params(target.site), &object)
                         .await?
+                }
+                None if clients.is_strict(target.site) => {
+                    let body = serde_json::to_vec(&object).map_err(StepError::Malformed)?;
+                    let request = Request::new(api.resource_url());
+                    let request = request.replace(&target.name, &clients.post_params(target.site), body);
+                    clients.strictly(target, request).await?
                 }
                 None => {
                     api.replace(&target.name, &clients.post_params(target.site), &object)
@@ -463,6 +499,39 @@ async fn attempt(clients: &Clients, step: &Step, perform: &Perform<'_>) -> Resul
         }
         Step::Event(_) | Step::Own(_) => unreachable!("they were handled above"),
     }
+}
+
+/// Creates or replaces an object with strict validation, which the client's own calls do not offer: `request` is that
+/// of [`kube::core::Request::create`] or `replace`.
+///
+/// # Errors
+/// What the API server says.
+pub async fn strictly<T: DeserializeOwned>(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> Result<T, kube::Error> {
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    let uri = request.uri().to_string();
+    let uri = format!("{}&fieldValidation=Strict", uri.trim_end_matches('&'));
+    *request.uri_mut() = uri
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| kube::Error::HttpError(error.into()))?;
+    client.request(request).await
+}
+
+async fn create(
+    clients: &Clients,
+    api: &Api<DynamicObject>,
+    target: &Target,
+    object: &Value,
+) -> Result<Result<DynamicObject, kube::Error>, StepError> {
+    let params = clients.post_params(target.site);
+    if !clients.is_strict(target.site) {
+        return Ok(api.create(&params, &dynamic(object)?).await);
+    }
+    let body = serde_json::to_vec(object).map_err(StepError::Malformed)?;
+    let request = Request::new(api.resource_url()).create(&params, body);
+    Ok(clients.strictly(target, request).await)
 }
 
 async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {

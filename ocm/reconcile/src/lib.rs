@@ -22,6 +22,8 @@ pub mod awaited;
 pub mod caches;
 pub mod controller;
 pub mod difference;
+pub mod discovery;
+pub mod dynamic;
 pub mod execute;
 pub mod guard;
 pub mod index;
@@ -38,6 +40,7 @@ pub mod watches;
 
 pub use caches::Caches;
 pub use controller::Controller;
+pub use dynamic::DynamicWatches;
 pub use execute::{Clients, Done, Outcome, StepError, execute};
 pub use guard::Guard;
 pub use index::Index;

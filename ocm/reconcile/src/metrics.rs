@@ -58,6 +58,21 @@ impl Meter {
     }
 }
 
+/// What else tells its numbers, by its name.
+type Told = Arc<dyn Fn() -> String + Send + Sync>;
+static ALSO: Mutex<BTreeMap<&'static str, Told>> = Mutex::new(BTreeMap::new());
+
+/// Adds families to [`text`]: `told` returns them in Prometheus' text format, whenever somebody asks. What was added
+/// under the same name before is replaced.
+pub fn also(name: &'static str, told: impl Fn() -> String + Send + Sync + 'static) {
+    ALSO.lock().insert(name, Arc::new(told));
+}
+
+/// A value of a label as Prometheus' text format has it between quotes.
+pub fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
 /// How many runs there were in this process, of all reconcilers.
 pub fn runs() -> u64 {
     let of = |it: &Arc<Meter>| it.succeeded.load(Ordering::Relaxed) + it.failed.load(Ordering::Relaxed);
@@ -104,6 +119,8 @@ pub fn text() -> String {
     family(DEPTH, "gauge", "Keys that wait for a run.", &|text, name, meter| {
         let _ = writeln!(text, "{DEPTH}{{name=\"{name}\"}} {}", meter.waiting());
     });
+    let also: Vec<Told> = ALSO.lock().values().cloned().collect();
+    also.iter().for_each(|it| text.push_str(&it()));
     text
 }
 
@@ -147,6 +164,10 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\nis not in\n{text}");
         }
+        also("metrics-test", || {
+            format!("own_total{{of=\"{}\"}} 1\n", label("a\"b\n"))
+        });
+        assert!(super::text().contains("own_total{of=\"a\\\"b\\n\"} 1\n"));
         drop(first);
         assert!(super::text().contains("workqueue_depth{name=\"metrics-test\"} 1\n"));
     }
