@@ -6,7 +6,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{cluster::ManagedCluster, work::ManifestConfigOption};
 use serde_json::Value;
 
-use crate::{AddOnContext, ConfigKind, Health, Permission, ProbeResult, Registration};
+use crate::{AddOnContext, ConfigKind, Health, Permission, ProbeResult, Registration, hub::Trigger};
 
 /// One add-on.
 ///
@@ -98,6 +98,12 @@ pub trait AddOn: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Names of other add-ons that make a difference to this one when they are on the same cluster: which of them are
+    /// is in [`AddOnContext::companions`], and this one is asked anew when one of them comes or goes.
+    fn companions(&self) -> &[&str] {
+        &[]
+    }
+
     /// The namespace on the cluster, where it is not what the ManagedClusterAddOn says (by default
     /// `open-cluster-management-agent-addon`). `place` has that one. Mostly this is
     /// [`config::install_namespace`](crate::values::config::install_namespace).
@@ -128,6 +134,12 @@ pub trait AddOn: Send + Sync + 'static {
     /// for this cluster (condition `Configured`).
     fn waits_for_configuration(&self) -> bool {
         false
+    }
+
+    /// Called once, when a [`Manager`](crate::hub::Manager) takes the add-on in: an add-on whose answers depend on more
+    /// than an [`AddOnContext`] keeps the trigger and pulls it when that has changed.
+    fn follow(&self, trigger: Trigger) {
+        let _ = trigger;
     }
 
     /// Whether a change of the cluster concerns the manifests. Changes of the add-on and of its configuration always

@@ -34,6 +34,8 @@ pub struct AddOnContext {
     pub mode: Mode,
     /// The hub.
     pub hub: Arc<HubInfo>,
+    /// The names of those of its [companions](crate::AddOn::companions) that are on the cluster, too.
+    pub companions: Vec<String>,
 }
 
 /// Where an add-on's agent runs.
@@ -196,6 +198,7 @@ impl AddOnContext {
                 id: "hub".to_owned(),
                 namespace: namespaces::HUB.to_owned(),
             }),
+            companions: Vec::new(),
         }
     }
 
@@ -259,6 +262,11 @@ impl AddOnContext {
     /// it was before. Until then everything here stays as it is, because there is nothing to make it anew from.
     pub fn held(&self) -> Option<&Config> {
         self.configs.iter().find(|it| it.object.is_some() && !it.is_current())
+    }
+
+    /// Whether another add-on is on the cluster, too. Only a [companion](crate::AddOn::companions) is known of.
+    pub fn is_with(&self, addon: &str) -> bool {
+        self.companions.iter().any(|it| it == addon)
     }
 
     /// The cluster that the agent runs on: the hosting one where there is one.

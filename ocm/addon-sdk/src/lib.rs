@@ -113,6 +113,12 @@ pub use {k8s_openapi, kube, ocm_api};
 /// Durations as Go reads them, which fields of Kubernetes' kinds hold.
 pub use kube_primitives::duration;
 
+/// Regular expressions of Go, which fields of add-ons' kinds hold.
+pub use go_regex;
+
+/// Quantities as Kubernetes reads them.
+pub use kube_primitives::quantity;
+
 /// The machine of all reconcilers, for an add-on with kinds of its own: observe, plan, execute, conclude.
 pub use ocm_reconcile as reconcile;
 

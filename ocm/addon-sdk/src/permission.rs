@@ -85,6 +85,16 @@ impl Permission {
         })
     }
 
+    /// Rules to keep a Lease of this name, as an agent does that renews it on the hub.
+    pub fn lease(name: impl Into<String>) -> Vec<PolicyRule> {
+        let group = "coordination.k8s.io";
+        let kept = PolicyRule {
+            resource_names: Some(vec![name.into()]),
+            ..Self::rule(group, &["leases"], &["get", "list", "patch", "update", "watch"])
+        };
+        vec![kept, Self::rule(group, &["leases"], &["create"])]
+    }
+
     /// The rules of a Role that is in the cluster's namespace already.
     pub fn existing_role(name: impl Into<String>) -> Self {
         Self::of(Grant::Role(name.into()))

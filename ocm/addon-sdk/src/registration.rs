@@ -177,7 +177,7 @@ pub struct Signing {
     /// The namespace of the Secret with the authority; `None` for the hub's own.
     pub namespace: Option<String>,
     /// The name of the Secret. Its keys are `tls.crt`, the authority's certificate, and `tls.key`:
-    /// an RSA or EC key as PKCS#8, PKCS#1 or SEC1.
+    /// an RSA or EC key as PKCS#8, PKCS#1 or SEC1. Where they are not there, `ca.crt` and `ca.key` count.
     pub secret: String,
     /// How long a certificate lives at most. A request may ask for less, and none outlives the authority.
     pub lifetime: Duration,

@@ -6,7 +6,7 @@
 use std::{fmt::Debug, future::Future, hash::Hash};
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
+use kube::{Api, Client, Resource, runtime::watcher};
 use ocm_reconcile::{Cache, Clients, Plan, cache::split_key};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -156,10 +156,6 @@ impl Controller {
 
     /// Asks the add-on anew about every cluster that has it.
     pub fn trigger_all(&self) {
-        for addon in self.manager.context().addons.list() {
-            if addon.name_any() == self.add_on {
-                self.trigger(&addon.namespace().unwrap_or_default());
-            }
-        }
+        self.manager.trigger_all(&self.add_on);
     }
 }

@@ -23,7 +23,7 @@ mod controller;
 mod flags;
 mod lease;
 pub(crate) mod program;
-mod proxy;
+pub(crate) mod proxy;
 mod whenever;
 
 use std::{fmt::Debug, hash::Hash};

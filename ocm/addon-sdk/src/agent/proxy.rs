@@ -5,6 +5,7 @@
 //! Upstream's agents do so because Go's `net/http` does. kube's own client would need another feature of it, and then
 //! compares the proxy with `NO_PROXY` instead of the server.
 
+use crate::program::Io;
 use anyhow::{Context, Result};
 use http::Uri;
 use hyper::rt::{Read, Write};
@@ -17,7 +18,7 @@ use hyper_util::{
         },
         proxy::matcher::{Intercept, Matcher},
     },
-    rt::TokioExecutor,
+    rt::{TokioExecutor, TokioIo},
 };
 use kube::{
     Client, Config,
@@ -40,6 +41,31 @@ pub(super) fn client(mut config: Config, named: Option<&str>) -> Result<Client> 
     } else {
         through(&config, &proxy, tcp(&config))
     }
+}
+
+/// A connection to a server, through the proxy that the environment names.
+pub(crate) async fn dial(host: &str, port: u16, tls: &rustls::ClientConfig) -> Result<Box<dyn Io>> {
+    let server: Uri = format!("https://{host}:{port}")
+        .parse()
+        .context("the server's address")?;
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let unreachable = || format!("could not reach {host}:{port}");
+    let Some(proxy) = on_the_way(&server, None, &Matcher::from_env())? else {
+        let stream = tcp.call(server).await.with_context(unreachable)?;
+        return Ok(Box::new(stream.into_inner()));
+    };
+    let mut tls = tls.clone();
+    tls.alpn_protocols.clear();
+    let through = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let mut tunnel = Tunnel::new(proxy.uri().clone(), through.enable_http1().wrap_connector(tcp));
+    if let Some(authorization) = proxy.basic_auth() {
+        tunnel = tunnel.with_auth(authorization.clone());
+    }
+    let stream = tunnel.call(server).await;
+    let stream = stream.map_err(|it| anyhow::anyhow!("{it}")).with_context(unreachable)?;
+    Ok(Box::new(TokioIo::new(stream)))
 }
 
 /// A client for the server of `config`, whatever the environment says of proxies.

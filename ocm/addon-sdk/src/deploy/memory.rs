@@ -82,7 +82,7 @@ impl RenderedMemory {
 pub fn inputs(place: &AddOnContext) -> u64 {
     let mut hash = DefaultHasher::new();
     write(&mut hash, &place.install_namespace);
-    write(&mut hash, &place.hub.id);
+    write(&mut hash, &(&place.hub.id, &place.companions));
     write_addon(&mut hash, &place.addon);
     write_cluster(&mut hash, &place.cluster);
     if let Mode::Hosted(hosting) = &place.mode {
@@ -218,7 +218,8 @@ mod tests {
         labelled.cluster = Arc::new(cluster);
         assert_eq!(inputs(&labelled), before);
 
-        let changes: [fn(&mut AddOnContext); 4] = [
+        let changes: [fn(&mut AddOnContext); 5] = [
+            |it| it.companions = vec!["b".to_owned()],
             |it| it.install_namespace = "elsewhere".to_owned(),
             |it| Arc::make_mut(&mut it.addon).metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into()),
             |it| Arc::make_mut(&mut it.cluster).metadata.labels = Some([("a".to_owned(), "b".to_owned())].into()),

@@ -85,8 +85,11 @@ impl Authorities {
             Err(error) => return Err(unread(error, &what).into()),
         };
         let data = secret.data.unwrap_or_default();
-        let value = |key: &str| data.get(key).map(|it| it.0.as_slice()).unwrap_or_default();
-        let authority = match Authority::read(value("tls.crt"), value("tls.key")) {
+        let value = |keys: [&str; 2]| {
+            let found = keys.iter().find_map(|key| data.get(*key));
+            found.map(|it| it.0.as_slice()).unwrap_or_default()
+        };
+        let authority = match Authority::read(value(["tls.crt", "ca.crt"]), value(["tls.key", "ca.key"])) {
             Ok(authority) => authority,
             Err(error) => return no_authority(format!("{what}, is none: {error}")),
         };

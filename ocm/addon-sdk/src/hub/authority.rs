@@ -5,7 +5,7 @@
 //! PKCS#1 only and ignores the lifetime that a request asks for; we read what people have and give no more
 //! than was asked.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use aws_lc_rs::{
     encoding::{AsDer, Pkcs8V1Der},
@@ -66,6 +66,34 @@ const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.
 pub struct Authority {
     certificate: Certificate,
     key: Key,
+}
+
+/// What a certificate is issued for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its common name.
+    pub common_name: String,
+    /// Host names and IP addresses, its alternative names.
+    pub names: Vec<String>,
+    /// Who shows it.
+    pub usage: LeafUsage,
+}
+
+/// Who shows a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafUsage {
+    /// A server.
+    Server,
+    /// A client.
+    Client,
+}
+
+/// A certificate and its key.
+pub struct Issued {
+    /// The certificate, PEM.
+    pub certificate_pem: String,
+    /// Its key, PKCS#8 in PEM.
+    pub key_pem: String,
 }
 
 enum Key {
@@ -199,6 +227,67 @@ impl Authority {
     /// # Errors
     /// When the authority has expired.
     pub fn sign(&self, asked: &Asked, lifetime: Duration, now: Timestamp) -> Result<String, AuthorityError> {
+        let public_key = SubjectPublicKeyInfoOwned::from_der(&asked.public_key_der)?;
+        let names = asked.names.iter().flatten();
+        let names = names.map(|it| Ok(GeneralName::DnsName(Ia5String::new(it)?)));
+        let names = names.collect::<Result<Vec<_>, der::Error>>()?;
+        let subject = Name::from_der(&asked.subject_der)?;
+        self.certify(
+            subject,
+            public_key,
+            names,
+            vec![SERVER_AUTH, CLIENT_AUTH],
+            lifetime,
+            now,
+        )
+    }
+
+    /// A new key and a certificate for it, both PEM, until `lifetime` is over or the authority itself.
+    ///
+    /// # Errors
+    /// When the authority has expired, or a name cannot be in a certificate.
+    pub fn issue(&self, leaf: &Leaf, lifetime: Duration, now: Timestamp) -> Result<Issued, AuthorityError> {
+        let failed = |_| AuthorityError::Build("no key can be made".to_owned());
+        let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(failed)?;
+        let secret = key.to_pkcs8v1().map_err(failed)?;
+        let key_pem = der::pem::encode_string("PRIVATE KEY", LineEnding::LF, secret.as_ref());
+        let key_pem = key_pem.map_err(|error| AuthorityError::Build(error.to_string()))?;
+        let public_key = SubjectPublicKeyInfoOwned {
+            algorithm: AlgorithmIdentifierOwned {
+                oid: EC,
+                parameters: Some(Any::from(P256)),
+            },
+            subject_public_key: BitString::from_bytes(key.public_key().as_ref())?,
+        };
+        let names = leaf.names.iter().map(|it| {
+            Ok(match it.parse::<IpAddr>() {
+                Ok(IpAddr::V4(address)) => GeneralName::IpAddress(OctetString::new(address.octets())?),
+                Ok(IpAddr::V6(address)) => GeneralName::IpAddress(OctetString::new(address.octets())?),
+                Err(_) => GeneralName::DnsName(Ia5String::new(it)?),
+            })
+        });
+        let names = names.collect::<Result<Vec<_>, der::Error>>()?;
+        let usage = match leaf.usage {
+            LeafUsage::Server => SERVER_AUTH,
+            LeafUsage::Client => CLIENT_AUTH,
+        };
+        let subject: Name = format!("CN={}", leaf.common_name).parse()?;
+        let certificate_pem = self.certify(subject, public_key, names, vec![usage], lifetime, now)?;
+        Ok(Issued {
+            certificate_pem,
+            key_pem,
+        })
+    }
+
+    fn certify(
+        &self,
+        subject: Name,
+        public_key: SubjectPublicKeyInfoOwned,
+        names: Vec<GeneralName>,
+        usages: Vec<ObjectIdentifier>,
+        lifetime: Duration,
+        now: Timestamp,
+    ) -> Result<String, AuthorityError> {
         let own = self.certificate.tbs_certificate();
         let until = timestamp(own.validity().not_after);
         if until <= now {
@@ -209,11 +298,10 @@ impl Authority {
             .ok()
             .and_then(|it| now.checked_add(it).ok())
             .map_or(until, |it| it.min(until));
-        let public_key = SubjectPublicKeyInfoOwned::from_der(&asked.public_key_der)?;
         let contents = Contents {
-            subject: Name::from_der(&asked.subject_der)?,
+            subject,
             issuer: own.subject().clone(),
-            extensions: self.extensions(asked, &public_key)?,
+            extensions: self.extensions(names, usages, &public_key)?,
         };
         let validity = Validity::new(time(not_before)?, time(not_after)?);
         let half = Half {
@@ -227,13 +315,18 @@ impl Authority {
         Ok(certificate.to_pem(LineEnding::LF)?)
     }
 
-    fn extensions(&self, asked: &Asked, key: &SubjectPublicKeyInfoOwned) -> Result<Vec<Extension>, der::Error> {
+    fn extensions(
+        &self,
+        names: Vec<GeneralName>,
+        usages: Vec<ObjectIdentifier>,
+        key: &SubjectPublicKeyInfoOwned,
+    ) -> Result<Vec<Extension>, der::Error> {
         let mut extensions = vec![
             extension(
                 &KeyUsage(KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment),
                 true,
             )?,
-            extension(&ExtendedKeyUsage(vec![SERVER_AUTH, CLIENT_AUTH]), false)?,
+            extension(&ExtendedKeyUsage(usages), false)?,
             extension(
                 &BasicConstraints {
                     ca: false,
@@ -250,9 +343,6 @@ impl Authority {
                 false,
             )?,
         ];
-        let names = asked.names.iter().flatten();
-        let names = names.map(|it| Ok(GeneralName::DnsName(Ia5String::new(it)?)));
-        let names = names.collect::<Result<Vec<_>, der::Error>>()?;
         if !names.is_empty() {
             extensions.push(extension(&SubjectAltName(names), false)?);
         }

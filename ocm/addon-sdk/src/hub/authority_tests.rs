@@ -196,3 +196,35 @@ fn what_is_no_authority_is_refused_and_says_why() {
     );
     assert!(why(&rsa().certificate, &key).starts_with("tls.key is neither an RSA key nor an EC key"));
 }
+
+#[test]
+fn a_certificate_is_issued_for_names_and_addresses() {
+    let (authority_pem, key_pem) = Authority::create("authority", HOUR * 48, now()).unwrap();
+    let authority = Authority::read(authority_pem.as_bytes(), key_pem.as_bytes()).unwrap();
+    let leaf = Leaf {
+        common_name: "a:b".to_owned(),
+        names: ["*", "*.example.com", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
+        usage: LeafUsage::Server,
+    };
+    let issued = authority.issue(&leaf, HOUR, now()).unwrap();
+    let der = blocks(issued.certificate_pem.as_bytes()).next().unwrap().contents;
+    let (_, certificate) = X509Certificate::from_der(&der).unwrap();
+    let der = blocks(authority_pem.as_bytes()).next().unwrap().contents;
+    let (_, signer) = X509Certificate::from_der(&der).unwrap();
+    assert!(Authority::has_signed(&signer, &certificate));
+    let common_name = certificate.subject().iter_common_name().next().unwrap();
+    assert_eq!(common_name.as_str(), Ok("a:b"));
+    let names = certificate.subject_alternative_name().unwrap().unwrap();
+    assert_eq!(names.value.general_names.len(), 4);
+    let usage = certificate.extended_key_usage().unwrap().unwrap().value;
+    assert!(usage.server_auth && !usage.client_auth);
+    let end = certificate.validity().not_after.timestamp();
+    assert_eq!(end, now().as_second() + 3600);
+    assert!(
+        EcdsaKeyPair::from_private_key_der(
+            &ECDSA_P256_SHA256_ASN1_SIGNING,
+            &blocks(issued.key_pem.as_bytes()).next().unwrap().contents,
+        )
+        .is_ok()
+    );
+}

@@ -147,6 +147,7 @@ impl Context {
             install_namespace: install_namespace(&addon.spec.install_namespace),
             mode: Mode::Default,
             hub: self.hub.clone(),
+            companions: self.companions(&*entry.add_on, cluster),
             addon,
         };
         // Where it is and whether it is hosted stay as they are while nobody can say for sure: a change that is held
@@ -179,6 +180,12 @@ impl Context {
             add_on: entry.add_on,
             place,
         })
+    }
+
+    fn companions(&self, add_on: &dyn AddOn, cluster: &str) -> Vec<String> {
+        let all = add_on.companions().iter();
+        let there = all.filter(|it| self.addons.get(cluster, it).is_some());
+        there.map(|it| (*it).to_owned()).collect()
     }
 
     fn configs(&self, entry: &Entry, addon: &ManagedClusterAddOn) -> Result<Vec<Config>, String> {
@@ -232,14 +239,16 @@ impl Context {
     }
 
     /// Has the key `cluster/add-on` of every add-on woken that [`look`](Self::look) may see differently from before:
-    /// because of itself, of its cluster, or of a configuration that it uses.
+    /// because of itself, of its cluster, of a configuration that it uses, or of a companion that comes or goes.
     pub fn watches(&self, watches: &mut Watches) {
-        watches.wakes(&self.addons, |old, new| {
-            let seen_otherwise = match (old, new) {
-                (Some(old), Some(new)) => differs(old, new),
-                _ => true,
-            };
-            new.or(old).filter(|_| seen_otherwise).map(cache::key_of)
+        let registry = self.registry.clone();
+        watches.wakes(&self.addons, move |old, new| match (old, new) {
+            (Some(old), Some(new)) if differs(old, new) => vec![cache::key_of(new)],
+            (Some(_), Some(_)) => Vec::new(),
+            (one, other) => one
+                .or(other)
+                .map(|it| and_companions(&registry, it))
+                .unwrap_or_default(),
         });
         let (addons, registry) = (self.addons.clone(), self.registry.clone());
         watches.wakes(&self.clusters, move |old, new| {
@@ -279,6 +288,17 @@ const SAID_BY_OTHERS: [&str; 3] = [
     managed_cluster_add_on::CERTIFICATE_ROTATED,
     managed_cluster_add_on::TOKEN_REFRESHED,
 ];
+
+// The key of an add-on that has come or gone, and of those on its cluster that it makes a difference to.
+fn and_companions(registry: &Registry, it: &ManagedClusterAddOn) -> Vec<String> {
+    let (cluster, name) = (it.metadata.namespace.as_deref(), it.metadata.name.as_deref());
+    let mut keys = vec![cache::key_of(it)];
+    if let (Some(cluster), Some(name)) = (cluster, name) {
+        let concerned = registry.companions_of(name);
+        keys.extend(concerned.iter().map(|it| format!("{cluster}/{it}")));
+    }
+    keys
+}
 
 // Whether an add-on reads otherwise than before to whoever deploys it and lets its agent in.
 fn differs(old: &ManagedClusterAddOn, new: &ManagedClusterAddOn) -> bool {

@@ -108,6 +108,39 @@ fn an_add_on_keeps_its_namespace_when_its_author_fails() {
 }
 
 #[test]
+fn an_add_on_knows_the_companions_on_its_cluster() {
+    struct Accompanied;
+    impl AddOn for Accompanied {
+        fn name(&self) -> &str {
+            "accompanied"
+        }
+        fn manifests(&self, _: &AddOnContext) -> Result<Vec<Value>, UserError> {
+            Ok(Vec::new())
+        }
+        fn companions(&self) -> &[&str] {
+            &["guest", "other"]
+        }
+    }
+    let on = |name: &str, cluster: &str| {
+        let mut addon = ManagedClusterAddOn::new(name, Default::default());
+        addon.metadata.namespace = Some(cluster.to_owned());
+        addon
+    };
+    let guest = on("guest", "cluster1");
+    let context = Context::holding(
+        [ManagedCluster::new("cluster1", Default::default())],
+        [on("accompanied", "cluster1"), guest.clone(), on("other", "cluster2")],
+    );
+    context.registry.add(Arc::new(Accompanied), false).unwrap();
+    let Look::Here(installed) = context.look("cluster1/accompanied") else {
+        panic!("it is there");
+    };
+    assert!(installed.place.is_with("guest") && !installed.place.is_with("other"));
+    let woken = and_companions(&context.registry, &guest);
+    assert_eq!(woken, ["cluster1/guest", "cluster1/accompanied"]);
+}
+
+#[test]
 fn cluster_registry_and_version_changes_reconcile_the_add_on() {
     let registry = Registry::default();
     registry.add(Arc::new(Configured), false).unwrap();

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Context, Options, approval::Approval, config_hashes::ConfigHashes, default_hashes::DefaultHashes,
     open_requests::OpenRequests, registration::Registrations, registry::AddError,
-    shared_permissions::SharedPermissions, signing::Signer,
+    shared_permissions::SharedPermissions, signing::Signer, trigger::Trigger,
 };
 use crate::{
     AddOn, HubInfo,
@@ -173,12 +173,9 @@ impl Manager {
         let name = add_on.name().to_owned();
         let entry = self.context.registry.add(add_on, of_template)?;
         entry.supported.iter().for_each(|kind| self.context.configs.watch(kind));
+        entry.add_on.follow(Trigger::new(self, &name));
         self.add_key(Keys::ClusterManagementAddOns, &name);
-        for addon in self.context.addons.list() {
-            if addon.name_any() == name {
-                self.look_at(&key_of(&*addon));
-            }
-        }
+        self.trigger_all(&name);
         Ok(())
     }
 
@@ -194,6 +191,15 @@ impl Manager {
     /// Looks at an add-on on a cluster anew, because something changed that only its author can know of.
     pub fn trigger(&self, cluster: &str, addon: &str) {
         self.look_at(&format!("{cluster}/{addon}"));
+    }
+
+    /// Looks at an add-on anew on every cluster.
+    pub fn trigger_all(&self, addon: &str) {
+        for it in self.context.addons.list() {
+            if it.name_any() == addon {
+                self.look_at(&key_of(&*it));
+            }
+        }
     }
 
     fn look_at(&self, key: &str) {

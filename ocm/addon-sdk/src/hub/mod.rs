@@ -33,16 +33,19 @@ pub mod rbac;
 pub mod rbac_objects;
 pub mod registration;
 pub mod registry;
+pub mod renewal;
 pub mod request;
 pub(crate) mod rights;
 pub mod shared_permissions;
 pub mod signing;
+pub mod trigger;
 
 pub use configs::{ConfigKey, Configs, Lookup};
 pub use context::{Context, InstalledAddOn, Look, Options};
 pub use manager::{Manager, StartError, controllers, run, start};
 pub use registration::owned_by;
 pub use registry::{AddError, Entry, Registry};
+pub use trigger::Trigger;
 
 // Who has watches already hands them to [`Manager::start`].
 pub use ocm_reconcile::Caches;

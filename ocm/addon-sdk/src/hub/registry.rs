@@ -84,6 +84,13 @@ impl Registry {
         self.entries.read().contains_key(name)
     }
 
+    /// The names of those that an add-on of this name makes a difference to.
+    pub fn companions_of(&self, name: &str) -> Vec<String> {
+        let entries = self.entries.read();
+        let concerned = entries.iter().filter(|(_, it)| it.add_on.companions().contains(&name));
+        concerned.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Their names.
     pub fn names(&self) -> Vec<String> {
         self.entries.read().keys().cloned().collect()

@@ -37,6 +37,18 @@ pub use templates::templates;
 
 use crate::UserError;
 
+/// The definitions of these kinds of a known add-on, by their plurals, for where the agent is: beside it, in Hosted
+/// mode.
+pub fn definitions(group: &str, plurals: &[&str]) -> Vec<Value> {
+    let mut all = ocm_api::crds::add_on(group);
+    all.retain(|it| plurals.iter().any(|plural| it["spec"]["names"]["plural"] == *plural));
+    for definition in &mut all {
+        definition["metadata"]["labels"]["addon.open-cluster-management.io/hosted-manifest-location"] =
+            "hosting".into();
+    }
+    all
+}
+
 /// A file that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncludedFile {

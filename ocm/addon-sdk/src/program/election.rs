@@ -78,3 +78,25 @@ where
         .await;
     Ok(())
 }
+
+/// As [`lead`]; without an election the work is done at once, until `stop`: whoever runs a program by hand is alone.
+///
+/// # Errors
+/// As [`lead`].
+pub async fn lead_if<F>(
+    client: Client,
+    election: Option<LeaderElection>,
+    work: impl Fn(Client, CancellationToken) -> F + Send + Sync + 'static,
+    stop: CancellationToken,
+) -> Result<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    match election {
+        Some(election) => lead(client, election, work, stop).await,
+        None => {
+            work(client, stop).await;
+            Ok(())
+        }
+    }
+}

@@ -16,9 +16,11 @@
 //! ```
 
 mod election;
+mod logging;
 mod pages;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
@@ -27,13 +29,18 @@ use std::{
 
 use anyhow::{Context, Result};
 use kube::Client;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-pub use election::{LeaderElection, lead};
-pub use pages::{Check, Pages};
+pub use election::{LeaderElection, lead, lead_if};
+pub use logging::LoggingFlags;
+pub use pages::{Check, PageAddresses, Pages};
 
-use crate::agent::{connect, program::stop_on_signals};
+use crate::agent::{connect, program::stop_on_signals, proxy};
+
+/// Where Kubernetes tells a container its namespace.
+pub const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Where a program runs, which says what it may read.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +83,22 @@ impl Place {
     /// When the kubeconfig, or a file that it names, cannot be read.
     pub fn ca(&self, kubeconfig: Option<&Path>) -> Result<Vec<u8>> {
         connect::ca(kubeconfig, &self.trust())
+    }
+
+    /// Where a file of the container is. On an embedded node the paths of a container are elsewhere, and
+    /// `$POD_PATHS` says where each mount is.
+    pub fn file(&self, path: impl Into<PathBuf>) -> PathBuf {
+        let path = path.into();
+        match std::env::var("POD_PATHS") {
+            Ok(table) => on_host(&table, &path).unwrap_or(path),
+            Err(_) => path,
+        }
+    }
+
+    /// The namespace of the pod; `None` when it runs in none.
+    pub fn namespace(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.file(POD_NAMESPACE)).ok()?;
+        Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }
 
     /// A client for the hub that follows the kubeconfig and the files it names. Waits until there is one.
@@ -161,8 +184,8 @@ pub fn with_two_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsS
     arguments.into_iter().map(two).collect()
 }
 
-/// Reads `HOST:PORT` as an address to listen on. An empty host is every address, which on an embedded node is the pod's
-/// own: such nodes have no network for each pod, and say its address in `$POD_ADDRESS`.
+/// Reads `HOST:PORT` as an address to listen on. An empty host is every address. That one, and the name localhost, are
+/// on an embedded node the pod's own: such nodes have no network for each pod, and say its address in `$POD_ADDRESS`.
 ///
 /// # Errors
 /// When it is none.
@@ -175,8 +198,45 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     let mut address: SocketAddr = whole
         .parse()
         .map_err(|_| format!("{text:?} is no address to listen on; write HOST:PORT"))?;
-    address.set_ip(of_pod(address.ip(), std::env::var("POD_ADDRESS").ok().as_deref()));
+    // Whoever writes a number means that number.
+    if text.starts_with("localhost:") {
+        address.set_ip(pod_address().unwrap_or(address.ip()));
+    } else {
+        address.set_ip(of_pod(address.ip(), std::env::var("POD_ADDRESS").ok().as_deref()));
+    }
     Ok(address)
+}
+
+/// Opens a connection to a server, through the proxy that `$HTTPS_PROXY` and `$NO_PROXY` say, as Go's programs do.
+/// `tls` is for a proxy that itself is spoken to by TLS.
+///
+/// # Errors
+/// When the server or the proxy cannot be reached.
+pub async fn dial(host: &str, port: u16, tls: &rustls::ClientConfig) -> Result<Box<dyn Io>> {
+    proxy::dial(host, port, tls).await
+}
+
+/// Anything that bytes go through.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// The address of the pod on an embedded node, where pods have no network of their own.
+pub fn pod_address() -> Option<IpAddr> {
+    std::env::var("POD_ADDRESS").ok()?.parse().ok()
+}
+
+/// The path behind the longest mount that it lies in; `/` stands for all that is no mount.
+fn on_host(table: &str, path: &Path) -> Option<PathBuf> {
+    let mounts: BTreeMap<PathBuf, PathBuf> = serde_json::from_str(table).ok()?;
+    // In arguments the node has put the one in the place of the other already.
+    if mounts.values().any(|host| path.starts_with(host)) {
+        return None;
+    }
+    let inside = mounts.iter().filter_map(|(mount, host)| {
+        let rest = path.strip_prefix(mount).ok()?;
+        Some((mount.components().count(), host.join(rest)))
+    });
+    inside.max_by_key(|(depth, _)| *depth).map(|(_, it)| it)
 }
 
 fn of_pod(ip: IpAddr, own: Option<&str>) -> IpAddr {
@@ -197,6 +257,17 @@ mod tests {
         assert_eq!(of_pod(own, Some("127.9.9.9")), own);
         assert_eq!(address("localhost:80").unwrap(), "127.0.0.1:80".parse().unwrap());
         assert!(address("80").unwrap_err().contains("HOST:PORT"));
+    }
+
+    #[test]
+    fn a_path_of_a_container_is_found_on_its_node() {
+        let table = r#"{"/": "/pod/root", "/etc/tls": "/pod/volumes/a", "/etc/tls/more": "/pod/volumes/b"}"#;
+        let of = |path: &str| on_host(table, Path::new(path)).unwrap();
+        assert_eq!(of("/etc/tls/tls.crt"), Path::new("/pod/volumes/a/tls.crt"));
+        assert_eq!(of("/etc/tls/more/x"), Path::new("/pod/volumes/b/x"));
+        assert_eq!(of("/etc/x"), Path::new("/pod/root/etc/x"));
+        assert_eq!(on_host(table, Path::new("/pod/volumes/a/tls.crt")), None);
+        assert_eq!(on_host("x", Path::new("/a")), None);
     }
 
     #[test]

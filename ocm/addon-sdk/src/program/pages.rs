@@ -26,6 +26,39 @@ pub struct Pages {
     metrics: bool,
 }
 
+/// Where metrics and probes are served, as flags of upstream's programs say it: `HOST:PORT`, or `0` for nowhere.
+#[derive(Clone, Copy, Debug)]
+pub struct PageAddresses<'a> {
+    /// `--metrics-bind-address`.
+    pub metrics: &'a str,
+    /// `--secure-metrics`: metrics are to be served with TLS only, so none are.
+    pub secure_metrics: bool,
+    /// `--health-probe-bind-address`.
+    pub probes: &'a str,
+}
+
+impl PageAddresses<'_> {
+    /// Serves metrics, and these pages for probes, until `stop`.
+    ///
+    /// # Errors
+    /// When an address cannot be read, or is taken; the flag is named.
+    pub async fn serve(self, probes: Pages, stop: &CancellationToken) -> Result<()> {
+        let address = |text: &str| super::address(text).map_err(anyhow::Error::msg);
+        if self.secure_metrics {
+            // Not without, either: who asked for it would not want everybody to read them.
+            warn!("--secure-metrics: metrics are served without TLS alone, so none are");
+        } else if self.metrics != "0" {
+            let metrics = address(self.metrics).context("--metrics-bind-address")?;
+            Pages::new().metrics().serve(metrics, stop).await?;
+        }
+        if self.probes != "0" {
+            let address = address(self.probes).context("--health-probe-bind-address")?;
+            probes.serve(address, stop).await?;
+        }
+        Ok(())
+    }
+}
+
 impl Pages {
     /// Without any page.
     pub fn new() -> Self {
@@ -104,15 +137,15 @@ impl Pages {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served\n".to_owned());
         }
-        let check = match request.uri().path() {
-            "/healthz" | "/healthz/" | "/livez" => &self.healthy,
-            "/readyz" | "/readyz/" => &self.ready,
+        let (check, otherwise) = match request.uri().path() {
+            "/healthz" | "/healthz/" | "/livez" => (&self.healthy, StatusCode::INTERNAL_SERVER_ERROR),
+            "/readyz" | "/readyz/" | "/ready" => (&self.ready, StatusCode::SERVICE_UNAVAILABLE),
             "/metrics" if self.metrics => return text(StatusCode::OK, ocm_reconcile::metrics::text()),
-            _ => &None,
+            _ => (&None, StatusCode::NOT_FOUND),
         };
         match check.as_ref().map(|it| it()) {
             Some(Ok(())) => text(StatusCode::OK, "ok".to_owned()),
-            Some(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")),
+            Some(Err(why)) => text(otherwise, format!("{why}\n")),
             None => text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
         }
     }
@@ -158,7 +191,7 @@ mod tests {
         let stop = CancellationToken::new();
         let address = pages.serve("127.0.0.1:0".parse().unwrap(), &stop).await.unwrap();
         assert_eq!(get(address, "/healthz").await, "200 ok");
-        assert_eq!(get(address, "/readyz").await, "500 no tunnel");
+        assert_eq!(get(address, "/readyz").await, "503 no tunnel");
         ready.store(true, Ordering::Relaxed);
         assert_eq!(get(address, "/readyz").await, "200 ok");
         assert_eq!(get(address, "/metrics").await, "404 404 page not found");

@@ -5,7 +5,7 @@ use ocm_api::addon::{AddOnDeploymentConfigSpec, v1alpha1::AddOnDeploymentConfig}
 use serde_json::{Map, Value, json};
 
 use super::{Values, at, images, merge, resources};
-use crate::{AddOnContext, UserError};
+use crate::{AddOnContext, Mode, UserError};
 
 /// The AddOnDeploymentConfig that is meant for this cluster; an empty one when there is none.
 ///
@@ -44,6 +44,28 @@ pub fn values(place: &AddOnContext, converters: &[Converter]) -> Result<Values, 
 /// As [`of`].
 pub fn install_namespace(place: &AddOnContext) -> Result<Option<String>, UserError> {
     Ok(Some(of(place)?.agent_install_namespace).filter(|it| !it.is_empty()))
+}
+
+/// The same for an agent that, when it is hosted, is beside the klusterlet of its cluster, in `klusterlet-CLUSTER`,
+/// whatever a configuration says. Upstream: governance-policy-addon-controller `pkg/addon/common.go`.
+///
+/// ```
+/// use ocm_addon_sdk::{AddOnContext, Hosting, Mode, values::config};
+///
+/// let mut place = AddOnContext::new("cluster1", "greeter");
+/// assert_eq!(config::install_namespace_beside_klusterlet(&place).unwrap(), None);
+/// place.mode = Mode::Hosted(Hosting { name: "host".to_owned(), cluster: None });
+/// let namespace = config::install_namespace_beside_klusterlet(&place).unwrap();
+/// assert_eq!(namespace.as_deref(), Some("klusterlet-cluster1"));
+/// ```
+///
+/// # Errors
+/// As [`of`].
+pub fn install_namespace_beside_klusterlet(place: &AddOnContext) -> Result<Option<String>, UserError> {
+    match place.mode {
+        Mode::Hosted(_) => Ok(Some(format!("klusterlet-{}", place.cluster_name()))),
+        Mode::Default => install_namespace(place),
+    }
 }
 
 /// Each variable under its own name. Upstream: `ToAddOnCustomizedVariableValues`.

@@ -16,8 +16,10 @@
 
 pub mod built_in;
 pub mod config;
+pub mod distribution;
 pub mod images;
 pub mod resources;
+pub mod settings;
 
 use ocm_api::{annotations, cluster::ManagedCluster};
 use serde::Serialize;
