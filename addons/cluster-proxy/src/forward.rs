@@ -34,15 +34,15 @@ const IDLE: Duration = Duration::from_secs(60);
 const PIECE: usize = 256 << 10;
 
 /// What bytes go through.
-pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+pub trait AnyIo: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AnyIo for T {}
 
 /// A connection of a [`Client`].
-pub struct Wire(TokioIo<Box<dyn Io>>);
+pub struct Wire(TokioIo<Box<dyn AnyIo>>);
 
 impl Wire {
     /// Over this.
-    pub fn new(io: impl Io + 'static) -> Self {
+    pub fn new(io: impl AnyIo + 'static) -> Self {
         Self(TokioIo::new(Box::new(io)))
     }
 }
@@ -142,7 +142,7 @@ impl Client {
 }
 
 /// An error with what led to it, which hyper keeps apart.
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

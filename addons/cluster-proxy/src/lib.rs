@@ -10,15 +10,24 @@
 //! - [`user_server`] takes `https://USER-SERVER/CLUSTER/PATH` and sends it to the cluster's service-proxy;
 //! - [`service_proxy`] asks who the caller is and passes the request on: tokens of the cluster unchanged, tokens of the
 //!   hub by impersonation;
-//! - [`tunnel`] is konnectivity's server and agent with this add-on's identities.
+//! - [`hub`] keeps certificates and proxy servers, and renders what clusters get;
+//! - [`run`] is the programs of upstream's image, the tunnel's server and agent among them.
 //!
 //! Names, paths, headers and texts are upstream's.
 
 pub mod allow_list;
+pub mod followed;
 pub mod forward;
+pub mod hub;
+pub mod in_process;
+mod program;
 pub mod service_proxy;
 pub mod target;
+pub mod tls_profile;
+pub mod trust;
 pub mod user_server;
+
+pub use program::{PROGRAMS, follow_allow_list, run};
 
 use sha2::{Digest, Sha256};
 

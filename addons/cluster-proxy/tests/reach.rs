@@ -10,7 +10,7 @@ use std::{
 
 use addon_cluster_proxy::{
     allow_list::AllowList,
-    forward::{self, Io},
+    forward::{self, AnyIo},
     service_proxy::{ClusterApi, ServiceProxy, callers::Callers},
     service_proxy_host,
     user_server::{self, Serving, Tunnel, UserServer},
@@ -124,9 +124,10 @@ impl World {
         let of_server = tunnel.clone();
         let dial: Tunnel = Arc::new(move |address| {
             let server = of_server.clone();
-            Box::pin(async move { Ok(Box::new(server.dial(&address).await?) as Box<dyn Io>) })
+            Box::pin(async move { Ok(Box::new(server.dial(&address).await?) as Box<dyn AnyIo>) })
         });
-        let users = UserServer::new(dial, trusting(&proxy.1), allowed.clone());
+        let trusted = trusting(&proxy.1);
+        let users = UserServer::new(dial, Arc::new(move || trusted.clone()), allowed.clone());
         let own = shown(&["127.0.0.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let user_server = listener.local_addr().unwrap().port();
@@ -403,7 +404,7 @@ async fn forged_headers_and_paths_have_no_effect() {
     }
     let unknown = world.get("/cluster2/version", &forged).await;
     assert!(
-        unknown.starts_with("400 ") && unknown.ends_with("No agent available"),
+        unknown.starts_with("502 ") && unknown.ends_with("No agent available"),
         "{unknown}"
     );
 }
@@ -452,7 +453,7 @@ async fn an_agent_that_goes_fails_open_requests_at_once() {
     let headers = format!("Authorization: Bearer {token}\n");
     let answer = world.get("/cluster1/version", &headers).await;
     assert!(
-        answer.starts_with("400 ") && answer.ends_with("No agent available"),
+        answer.starts_with("502 ") && answer.ends_with("No agent available"),
         "{answer}"
     );
     until(|| world.tunnel.connections() == 0).await;

@@ -1,4 +1,5 @@
-//! Who a caller is: the managed cluster is asked first, then the hub. What they say is remembered for a while.
+//! Who a caller is: the managed cluster is asked first, then the hub, then an OIDC issuer. What they say is remembered
+//! for a while.
 
 use std::{
     collections::HashMap,
@@ -10,6 +11,7 @@ use ocm_addon_sdk::{kube::Client, reconcile::access};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use super::oidc::Oidc;
 use crate::forward;
 
 /// Answers that are remembered; more are asked for anew.
@@ -40,23 +42,28 @@ pub struct User {
 pub struct Callers {
     managed: Reviewer,
     hub: Option<Reviewer>,
-    /// Whether anybody is asked: without a provider everything is passed on.
-    asks: bool,
+    issuer: Option<Arc<Oidc>>,
 }
 
 impl Callers {
     /// The cluster's API server, and the hub's where tokens of the hub are taken. Answers count for `ttl`.
     pub fn new(managed: Client, hub: Option<Client>, ttl: Duration) -> Self {
         Self {
-            asks: hub.is_some(),
             managed: Reviewer::new(managed, ttl),
             hub: hub.map(|it| Reviewer::new(it, ttl)),
+            issuer: None,
         }
     }
 
-    /// Whether anybody is asked.
+    /// The same, and tokens of this issuer.
+    pub fn with_issuer(mut self, issuer: Arc<Oidc>) -> Self {
+        self.issuer = Some(issuer);
+        self
+    }
+
+    /// Whether anybody is asked: without a provider everything is passed on.
     pub fn are_asked(&self) -> bool {
-        self.asks
+        self.hub.is_some() || self.issuer.is_some()
     }
 
     /// Who has this token.
@@ -65,12 +72,13 @@ impl Callers {
     /// The text of the answer 401.
     pub async fn who(&self, token: Option<&str>) -> Result<Caller, String> {
         let nobody = || {
-            let text = if self.hub.is_some() {
-                "authentication failed: token is neither valid for managed cluster nor hub cluster"
-            } else {
-                "authentication failed: token is not valid for the managed cluster"
+            let whom = match (&self.hub, &self.issuer) {
+                (None, None) => "not valid for the managed cluster",
+                (Some(_), None) => "neither valid for managed cluster nor hub cluster",
+                (None, Some(_)) => "neither valid for managed cluster nor the configured OIDC issuer",
+                (Some(_), Some(_)) => "not valid for managed cluster, hub cluster, or the configured OIDC issuer",
             };
-            Err(text.to_owned())
+            Err(format!("authentication failed: token is {whom}"))
         };
         let Some(token) = token else { return nobody() };
         let known = self.managed.user(token).await;
@@ -78,10 +86,16 @@ impl Callers {
         if known.is_some() {
             return Ok(Caller::OfCluster);
         }
-        let Some(hub) = &self.hub else { return nobody() };
-        let known = hub.user(token).await;
-        match known.map_err(|error| format!("hub authentication failed: {error}"))? {
-            Some(user) => Ok(Caller::Impersonated(of_hub(user))),
+        if let Some(hub) = &self.hub {
+            let known = hub.user(token).await;
+            if let Some(user) = known.map_err(|error| format!("hub authentication failed: {error}"))? {
+                return Ok(Caller::Impersonated(of_hub(user)));
+            }
+        }
+        let Some(issuer) = &self.issuer else { return nobody() };
+        let known = issuer.user(token).await;
+        match known.map_err(|error| format!("oidc authentication failed: {error}"))? {
+            Some(user) => Ok(Caller::Impersonated(user)),
             None => nobody(),
         }
     }

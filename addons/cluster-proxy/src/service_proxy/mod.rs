@@ -2,6 +2,7 @@
 //! Upstream: cluster-proxy `pkg/serviceproxy/`.
 
 pub mod callers;
+pub mod oidc;
 
 use std::{io, sync::Arc, time::Duration};
 

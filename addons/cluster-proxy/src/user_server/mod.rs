@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use crate::{
     SERVICE_PROXY_PORT,
     allow_list::AllowList,
-    forward::{self, Body, Client, DialTarget, Io, Wire},
+    forward::{self, AnyIo, Body, Client, DialTarget, Wire},
     headers, service_proxy_host, target,
 };
 
@@ -27,12 +27,16 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Opens a connection to `host:port` through the tunnel.
+/// Opens a connection to `host:port` through the tunnel. The error [`NotConnected`](io::ErrorKind::NotConnected) means
+/// that no proxy server is reached.
 pub type Tunnel =
-    Arc<dyn Fn(String) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send>> + Send + Sync>;
+    Arc<dyn Fn(String) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Box<dyn AnyIo>>> + Send>> + Send + Sync>;
 
 /// What a server shows, asked for each connection, so that a renewed certificate counts at once.
 pub type Serving = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
+
+/// Whom service-proxies are trusted by, asked for each connection.
+pub type Trusted = Arc<dyn Fn() -> Arc<ClientConfig> + Send + Sync>;
 
 /// A user-server. Cloning shares it.
 #[derive(Clone)]
@@ -43,9 +47,9 @@ pub struct UserServer {
 
 impl UserServer {
     /// Through this tunnel; `trusted` has the certificates of service-proxies.
-    pub fn new(tunnel: Tunnel, trusted: Arc<ClientConfig>, allowed: Arc<RwLock<AllowList>>) -> Self {
+    pub fn new(tunnel: Tunnel, trusted: Trusted, allowed: Arc<RwLock<AllowList>>) -> Self {
         let dial: DialTarget = Arc::new(move |uri: Uri| {
-            let (tunnel, connector) = (tunnel.clone(), TlsConnector::from(trusted.clone()));
+            let (tunnel, connector) = (tunnel.clone(), TlsConnector::from(trusted()));
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default().to_owned();
                 let io = tunnel(format!("{host}:{SERVICE_PROXY_PORT}"))
@@ -124,15 +128,14 @@ impl Answering for UserServer {
     }
 }
 
-/// What stands in the reason when the tunnel has no agent for a cluster, or cannot be used.
-const NO_TUNNEL: &str = "the tunnel opens no connection";
+/// What stands in the reason when no proxy server can be reached.
+const NO_TUNNEL: &str = "no proxy server is reached";
 
 struct NoTunnel;
 
 impl NoTunnel {
     fn error(error: io::Error) -> io::Error {
-        // A cluster that has gone away while we spoke is no fault of the caller.
-        if error.kind() == io::ErrorKind::ConnectionReset || error.kind() == io::ErrorKind::BrokenPipe {
+        if error.kind() != io::ErrorKind::NotConnected {
             return error;
         }
         io::Error::new(error.kind(), format!("{NO_TUNNEL}: {error}"))
