@@ -1,0 +1,9 @@
+//! The controller against an API server.
+
+mod ground;
+
+mod bad_days;
+mod objects;
+mod operators;
+mod pruning;
+mod templates;
