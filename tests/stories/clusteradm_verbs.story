@@ -162,9 +162,9 @@ wait $ clusteradm get addon hello
 $ clusteradm addon disable --names hello --clusters cluster1
 Undeploying hello add-on in managed cluster: cluster1.
 
-$ clusteradm install hub-addon --names governance-policy-framework 2>&1
-Error: governance-policy-framework is not part of this release, and nothing was installed; ...
-exit 1
+$ clusteradm install hub-addon --names governance-policy-framework --dry-run 2>&1 | tail -2
+deployment.apps/governance-policy-propagator created (dry run)
+deployment.apps/governance-policy-addon-controller created (dry run)
 
 $ clusteradm proxy health
 Cluster-Proxy addon is not installed.

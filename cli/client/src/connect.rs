@@ -31,6 +31,8 @@ pub struct ApiServer {
     pub from: String,
     /// The CA, in PEM, that the kubeconfig trusts; none where the machine's own are trusted.
     pub ca: Option<String>,
+    /// How it is spoken to; `None` for a client that somebody else has made.
+    pub config: Option<Config>,
 }
 
 impl ApiServer {
@@ -58,7 +60,21 @@ impl ApiServer {
             server,
             from,
             ca,
+            config: Some(config),
         })
+    }
+
+    /// A client whose connections may be upgraded, as port-forward needs: it speaks HTTP/1.1.
+    ///
+    /// # Errors
+    /// When the credentials cannot be used.
+    pub fn upgrading_client(&self) -> Result<Client> {
+        let config = self
+            .config
+            .clone()
+            .context("nobody has said how the API server is spoken to")?;
+        let client = Client::try_from(config);
+        client.with_context(|| format!("could not use the credentials in {}", self.from))
     }
 
     /// Whether the address is the one that a pod is told, which nobody else can reach.

@@ -30,6 +30,11 @@ pub fn managed_cluster_set() -> ApiResource {
     )
 }
 
+/// policy.open-cluster-management.io/v1 Policy
+pub fn policy() -> ApiResource {
+    kind("policy.open-cluster-management.io", "v1", "Policy", "policies")
+}
+
 /// cluster.open-cluster-management.io/v1beta2 ManagedClusterSetBinding
 pub fn managed_cluster_set_binding() -> ApiResource {
     kind(

@@ -62,6 +62,9 @@ pub enum DroverCommand {
     /// Remove the hub's part of an add-on
     #[command(subcommand)]
     Uninstall(command::hub_addon::UninstallWhat),
+    /// Try policies: what one would say of objects in files, without a cluster
+    #[command(subcommand)]
+    Policy(command::policy::PolicyCommand),
     /// Say what an object waits for, one sentence for each thing
     Why(command::why::Why),
     /// Run the hub's controllers against the Kubernetes API of the kubeconfig

@@ -17,6 +17,7 @@ pub mod init;
 pub mod join;
 pub mod kube;
 pub mod manifests;
+pub mod policy;
 pub mod proxy;
 pub mod restore;
 pub mod unjoin;
@@ -25,7 +26,7 @@ pub mod upgrade;
 pub mod version;
 pub mod why;
 
-use std::time::Instant;
+use std::{process::ExitCode, time::Instant};
 
 use anyhow::Result;
 use process::runtime::{log_to_stderr, long, short};
@@ -35,8 +36,8 @@ use crate::{
     command::hub_addon::{InstallWhat, UninstallWhat},
 };
 
-/// Runs the command that was typed. `begun` is when the process began.
-pub fn run(cli: Cli, begun: Instant) -> Result<()> {
+/// Runs the command that was typed, and what the process ends with. `begun` is when it began.
+pub fn run(cli: Cli, begun: Instant) -> Result<ExitCode> {
     let global = cli.global;
     log_to_stderr(global.log.as_deref(), cli.command.log_filter())?;
     // kube would take the first provider it is built with; said here, it is the same for everything in the process.
@@ -51,6 +52,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         DroverCommand::Install(InstallWhat::HubAddon(it)) => short(it.run(&global)),
         DroverCommand::Uninstall(UninstallWhat::HubAddon(it)) => short(it.run(&global)),
         DroverCommand::Proxy(it) => short(it.run(&global)),
+        DroverCommand::Policy(it) => return Ok(it.run(&global)),
         DroverCommand::Why(it) => short(it.run(&global)),
         DroverCommand::Version(it) => short(it.run(&global)),
         DroverCommand::Completions(it) => it.run(),
@@ -68,6 +70,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<()> {
         DroverCommand::Hub(it) => long(it.run(&global)),
         DroverCommand::Agent(it) => short(it.run(&global)),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 impl DroverCommand {

@@ -1,6 +1,7 @@
 //! The binary: what was typed is parsed, one command runs, and what went wrong is said in one sentence.
 //!
-//! Exit codes: 0 done, 1 the command could not do what was asked, 2 the command line itself is wrong.
+//! Exit codes: 0 done, 1 the command could not do what was asked, 2 the command line itself is wrong. `drover policy`
+//! has upstream's, where 2 is a policy that is not compliant.
 
 mod add_on_credentials;
 mod add_ons;
@@ -10,7 +11,6 @@ mod command;
 mod in_pod;
 mod manifests;
 mod quantity;
-mod selector_text;
 
 use std::{io::ErrorKind, process::ExitCode};
 
@@ -48,9 +48,19 @@ fn main() -> ExitCode {
     if let Some(call) = clusteradm::asked_for(&arguments) {
         return call.run();
     }
-    let cli = cli::Cli::parse_from(&arguments);
+    if let Some(code) = command::policy::run_program(&arguments) {
+        return code;
+    }
+    let cli = match cli::Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // There is nobody to tell when even this cannot be written.
+            let _ = error.print();
+            return ExitCode::from(command::policy::exit_code(&arguments, &error));
+        }
+    };
     match command::run(cli, begun) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // The reader of our output went away (`drover get clusters | head -1`): nobody is left to tell.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

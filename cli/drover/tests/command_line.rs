@@ -205,3 +205,31 @@ fn every_command_has_help() {
         );
     }
 }
+
+#[test]
+fn a_policy_that_is_not_compliant_exits_with_2() {
+    let home = home();
+    let policy = |kind: &str| {
+        format!(
+            "apiVersion: policy.open-cluster-management.io/v1\nkind: ConfigurationPolicy\nmetadata: {{name: p}}\nspec:\n  \
+             object-templates:\n  - complianceType: {kind}\n    objectDefinition: {{apiVersion: v1, kind: Namespace, metadata: \
+             {{name: default}}}}\n"
+        )
+    };
+    for (kind, code, state) in [("musthave", 0, "Compliant; n"), ("mustnothave", 2, "NonCompliant; v")] {
+        std::fs::write(home.path().join("policy.yaml"), policy(kind)).unwrap();
+        for program in [&["policy", "dryrun"][..], &["dryrun"]] {
+            let output = drover(home.path(), &[program, &["-p", "policy.yaml"]].concat());
+            assert_eq!(output.status.code(), Some(code), "{program:?}");
+            let out = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(out.contains(&format!("# Compliance messages:\n{state}")), "{out}");
+        }
+    }
+    let (code, error) = failure(&["policy", "dryrun", "-p", "nothing.yaml"]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        error,
+        "Error: unable to read input policy: open nothing.yaml: no such file or directory\n"
+    );
+    assert_eq!(failure(&["policy", "dryrun"]).0, 1);
+}

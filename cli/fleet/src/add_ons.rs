@@ -4,6 +4,7 @@
 use anyhow::{Result, bail};
 use kube::{Api, Client};
 use ocm_api::{
+    addon::ConfigReferent,
     addon::v1alpha1::{ClusterManagementAddOn, ConfigMeta, ManagedClusterAddOn},
     condition,
     conditions::managed_cluster_add_on as conditions,
@@ -12,7 +13,10 @@ use ocm_reconcile::{Cache, Clients, Plan, Site, execute};
 use output::progress::StepProgress;
 use tokio_util::sync::CancellationToken;
 
-use crate::{bundled, examples};
+use crate::{
+    bundled::{self, HubHalves},
+    examples,
+};
 
 /// Offers the add-ons, puts them on the clusters and waits until each is available, telling so.
 /// What is there already is left as it is.
@@ -63,7 +67,11 @@ pub async fn put(hub: &Client, add_ons: &[String], clusters: &[String], progress
 
 /// The ClusterManagementAddOn of an add-on of ours: installed by hand, without defaults.
 fn offered(name: &str) -> Result<ClusterManagementAddOn> {
-    let ours: Vec<_> = examples::add_ons().into_iter().chain(bundled::add_ons()).collect();
+    let halves = HubHalves::default();
+    let ours: Vec<_> = examples::add_ons()
+        .into_iter()
+        .chain(bundled::add_ons(&halves))
+        .collect();
     let Some(add_on) = ours.iter().find(|it| it.name() == name) else {
         let examples = examples::programs();
         let known = examples
@@ -82,16 +90,34 @@ fn offered(name: &str) -> Result<ClusterManagementAddOn> {
         .supported_configs()
         .into_iter()
         .map(|it| ConfigMeta {
+            default_config: default_config(name, &it.resource),
             group: it.group,
             resource: it.resource,
-            default_config: None,
         })
         .collect();
     Ok(offered)
 }
 
-/// Checks that these are add-ons of ours.
+/// What all clusters are configured with where nobody says another.
+fn default_config(add_on: &str, resource: &str) -> Option<ConfigReferent> {
+    let (of, name) = bundled::find(add_on)?.default_config?;
+    (of == resource).then(|| ConfigReferent {
+        name: name.to_owned(),
+        ..ConfigReferent::default()
+    })
+}
+
+/// Checks that these are add-ons of ours, with those that they need.
 pub fn check(names: &[String]) -> Result<()> {
+    let is_named = |name: &str| names.iter().any(|it| it == name);
+    for (one, needed) in names
+        .iter()
+        .filter_map(|it| bundled::find(it)?.needs.map(|needed| (it, needed)))
+    {
+        if !is_named(needed) {
+            bail!("--addons {one}: it runs inside {needed}, so name both: --addons {needed},{one}");
+        }
+    }
     let only_on_hub = |it: &String| bundled::find(it).is_some_and(|it| !it.is_on_clusters());
     let mut names = names.iter().filter(|it| !only_on_hub(it));
     names.try_for_each(|it| offered(it).map(|_| ()))
@@ -110,6 +136,11 @@ mod tests {
         assert!(
             error.starts_with("--addons nope: not an add-on that comes with drover; those are helloworld"),
             "{error}"
+        );
+        let alone = check(&["governance-standalone-hub-templating".into()]).unwrap_err();
+        assert!(
+            alone.to_string().contains("runs inside config-policy-controller"),
+            "{alone}"
         );
     }
 }

@@ -1,16 +1,21 @@
-//! The known add-ons that come with drover: managed-serviceaccount and cluster-permission.
+//! The known add-ons that come with drover: managed-serviceaccount, cluster-permission, cluster-proxy, and the policy
+//! framework with the controllers of its kinds.
 //!
 //! Each is a crate that uses the SDK alone. Here is what the binary does with them: it is their image, called by their
 //! programs' names as upstream's images are, and `drover up --addons` runs their hub's halves in its own process.
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
+use addon_cluster_proxy::{hub::inputs::AgentInputs, in_process::Listeners};
+use addon_policy_framework::hub::{HubConnection, PropagatorSettings};
 use anyhow::{Context, Result};
 use kube::Client;
 use ocm_addon_sdk::{AddOn, program::Place};
-use ocm_api::{authentication, crds, rbac};
+use ocm_api::{authentication, crds, policy, proxy, rbac};
 use ocm_reconcile::{Caches, Clients, Controller, controller, install::install_crds};
 use tokio_util::sync::CancellationToken;
+
+use crate::{cluster_proxy, policy_add_ons};
 
 /// The first word of what a node runs for the images of these add-ons; the name of the add-on, the pod's directory and
 /// the container's command follow. People do not type it.
@@ -20,37 +25,151 @@ pub const IN_POD: &str = "--add-on-in-pod";
 pub struct Bundled {
     /// The add-on's name.
     pub name: &'static str,
-    /// The image that this binary stands for, whatever the tag.
-    pub image: &'static str,
+    /// The images that this binary stands for, whatever the tag.
+    pub images: &'static [&'static str],
     /// The names of the programs in it.
     pub programs: &'static [&'static str],
     /// The API group of its kinds.
     group: &'static str,
+    kinds: HubKinds,
     run: fn(&str, Vec<OsString>, &Place) -> ExitCode,
     /// What clusters get of it, if they do.
-    add_on: Option<fn() -> Arc<dyn AddOn>>,
-    controllers: fn(&Caches) -> Vec<Controller>,
+    add_on: Option<fn(&HubHalves) -> Arc<dyn AddOn>>,
+    /// The add-on without which it is never available on a cluster.
+    pub needs: Option<&'static str>,
+    /// The configuration that all clusters have by default: resource and name.
+    pub default_config: Option<(&'static str, &'static str)>,
+    controllers: fn(&Caches, &HubHalves) -> Vec<Controller>,
+}
+
+/// Which kinds of its group the hub serves for an add-on.
+#[derive(Clone, Copy)]
+enum HubKinds {
+    /// All of the group.
+    All,
+    /// Those with these plurals.
+    These(&'static [&'static str]),
+    /// None: its kinds are on clusters.
+    None,
+}
+
+/// What the hub's halves have in common with what clusters get.
+#[derive(Default)]
+pub struct HubHalves {
+    inputs: AgentInputs,
+    /// Where ServiceAccounts reach the hub.
+    connection: Option<HubConnection>,
+}
+
+impl HubHalves {
+    /// For a hub that ServiceAccounts reach so.
+    pub fn reached_at(connection: HubConnection) -> Self {
+        Self {
+            connection: Some(connection),
+            ..Self::default()
+        }
+    }
 }
 
 /// All of them.
-pub const ALL: [Bundled; 2] = [
+pub const ALL: [Bundled; 7] = [
     Bundled {
         name: addon_managed_serviceaccount::NAME,
-        image: "quay.io/open-cluster-management/managed-serviceaccount",
+        images: &["quay.io/open-cluster-management/managed-serviceaccount"],
         programs: addon_managed_serviceaccount::PROGRAMS,
         group: authentication::GROUP,
+        kinds: HubKinds::All,
         run: addon_managed_serviceaccount::run,
-        add_on: Some(managed_service_accounts),
-        controllers: |caches| addon_managed_serviceaccount::hub::controllers(caches, GATES),
+        add_on: Some(|_| Arc::new(addon_managed_serviceaccount::hub::ManagedServiceAccounts::default())),
+        needs: None,
+        default_config: None,
+        controllers: |caches, _| addon_managed_serviceaccount::hub::controllers(caches, GATES),
     },
     Bundled {
         name: addon_cluster_permission::NAME,
-        image: "quay.io/open-cluster-management/cluster-permission",
+        images: &["quay.io/open-cluster-management/cluster-permission"],
         programs: addon_cluster_permission::PROGRAMS,
         group: rbac::GROUP,
+        kinds: HubKinds::All,
         run: addon_cluster_permission::run,
         add_on: None,
-        controllers: addon_cluster_permission::controllers,
+        needs: None,
+        default_config: None,
+        controllers: |caches, _| addon_cluster_permission::controllers(caches),
+    },
+    Bundled {
+        name: addon_cluster_proxy::NAME,
+        images: &[cluster_proxy::IMAGE],
+        programs: addon_cluster_proxy::PROGRAMS,
+        group: proxy::GROUP,
+        kinds: HubKinds::All,
+        run: addon_cluster_proxy::run,
+        add_on: Some(|halves| cluster_proxy::add_on(&halves.inputs)),
+        needs: None,
+        default_config: Some((proxy::ManagedProxyConfiguration::PLURAL, "cluster-proxy")),
+        controllers: |caches, halves| cluster_proxy::controllers(caches, &halves.inputs),
+    },
+    Bundled {
+        name: addon_policy_framework::NAME,
+        images: &[
+            "quay.io/open-cluster-management/governance-policy-framework-addon",
+            "quay.io/open-cluster-management/governance-policy-propagator",
+            "quay.io/open-cluster-management/governance-policy-addon-controller",
+        ],
+        programs: policy_add_ons::PROGRAMS,
+        group: policy::GROUP,
+        kinds: HubKinds::These(&["policies", "placementbindings", "policysets", "policyautomations"]),
+        run: policy_add_ons::run,
+        add_on: Some(|_| Arc::new(addon_policy_framework::addon::PolicyFramework::default())),
+        needs: None,
+        default_config: None,
+        controllers: |caches, halves| {
+            let connection = halves.connection.clone();
+            addon_policy_framework::hub::controllers(
+                caches,
+                &PropagatorSettings {
+                    connection,
+                    ..PropagatorSettings::default()
+                },
+            )
+        },
+    },
+    Bundled {
+        name: addon_config_policy::NAME,
+        images: &["quay.io/open-cluster-management/config-policy-controller"],
+        programs: addon_config_policy::PROGRAMS,
+        group: policy::GROUP,
+        kinds: HubKinds::None,
+        run: addon_config_policy::run,
+        add_on: Some(|_| Arc::new(addon_config_policy::addon::ConfigPolicy::default())),
+        needs: None,
+        default_config: None,
+        controllers: |_, _| Vec::new(),
+    },
+    Bundled {
+        name: addon_cert_policy::NAME,
+        images: &["quay.io/stolostron/cert-policy-controller"],
+        programs: addon_cert_policy::PROGRAMS,
+        group: policy::GROUP,
+        kinds: HubKinds::None,
+        run: addon_cert_policy::run,
+        add_on: Some(|_| Arc::new(addon_cert_policy::addon::CertPolicy::default())),
+        needs: None,
+        default_config: None,
+        controllers: |_, _| Vec::new(),
+    },
+    Bundled {
+        name: addon_config_policy::addon::standalone_templating::NAME,
+        // It is an identity on the hub, which config-policy-controller takes.
+        images: &[],
+        programs: &[],
+        group: policy::GROUP,
+        kinds: HubKinds::None,
+        run: addon_config_policy::run,
+        add_on: Some(|_| Arc::new(addon_config_policy::addon::StandaloneTemplating)),
+        needs: Some(addon_config_policy::NAME),
+        default_config: None,
+        controllers: |_, _| Vec::new(),
     },
 ];
 
@@ -60,18 +179,31 @@ const GATES: addon_managed_serviceaccount::hub::Gates = addon_managed_serviceacc
     cluster_profile: true,
 };
 
-fn managed_service_accounts() -> Arc<dyn AddOn> {
-    Arc::new(addon_managed_serviceaccount::hub::ManagedServiceAccounts::default())
-}
-
 /// The one of this name.
 pub fn find(name: &str) -> Option<&'static Bundled> {
     ALL.iter().find(|it| it.name == name)
 }
 
 /// What clusters get of those that they get something of.
-pub fn add_ons() -> Vec<Arc<dyn AddOn>> {
-    ALL.iter().filter_map(|it| it.add_on).map(|it| it()).collect()
+pub fn add_ons(halves: &HubHalves) -> Vec<Arc<dyn AddOn>> {
+    ALL.iter().filter_map(|it| it.add_on).map(|it| it(halves)).collect()
+}
+
+/// The same of those whose kinds are there, without which they cannot run.
+pub async fn served(hub: &Client, halves: &HubHalves) -> Vec<Arc<dyn AddOn>> {
+    let mut served = Vec::new();
+    for one in &ALL {
+        let Some(add_on) = one.add_on else { continue };
+        let runs = match one.kinds {
+            HubKinds::None => true,
+            HubKinds::All if one.default_config.is_none() => true,
+            HubKinds::All | HubKinds::These(_) => is_served(hub, one.group).await,
+        };
+        if runs {
+            served.push(add_on(halves));
+        }
+    }
+    served
 }
 
 impl Bundled {
@@ -94,25 +226,57 @@ impl Bundled {
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let at = |position: usize| {
         let words = arguments.get(position..)?;
-        ALL.iter().find_map(|it| it.run(words, &Place::default()))
+        let name = Path::new(words.first()?).file_name()?.to_str()?;
+        let is_meant = is_program(words.first()?, name);
+        let mut all = ALL.iter().filter(|_| is_meant);
+        all.find_map(|it| it.run(words, &Place::default()))
     };
     at(0).or_else(|| at(1))
 }
 
-/// Starts the hub's halves of the add-ons that are wanted, and of those that an earlier run has left its kinds of.
+/// Whether a program is meant by this word. Names that are commands of ours, too, need the path of upstream's image.
+fn is_program(word: &OsString, name: &str) -> bool {
+    const COMMANDS: [&str; 2] = ["agent", "manager"];
+    !COMMANDS.contains(&name) || Path::new(word) == Path::new("/").join(name)
+}
+
+/// Installs the kinds of the add-ons that are wanted.
 ///
 /// # Errors
 /// When a definition is not taken.
-pub async fn start(hub: &Client, caches: &Caches, wanted: &[String], stop: &CancellationToken) -> Result<()> {
+pub async fn install(hub: &Client, wanted: &[String]) -> Result<()> {
+    for one in ALL.iter().filter(|it| wanted.iter().any(|name| name == it.name)) {
+        let mut kinds = crds::add_on(one.group);
+        kinds.retain(|it| match one.kinds {
+            HubKinds::All => true,
+            HubKinds::These(plurals) => plurals.iter().any(|name| it["spec"]["names"]["plural"] == *name),
+            HubKinds::None => false,
+        });
+        let installed = install_crds(hub, kinds).await;
+        installed.with_context(|| format!("could not install the kinds of add-on {}", one.name))?;
+    }
+    Ok(())
+}
+
+/// Starts the hub's halves of the add-ons whose kinds are there: that are wanted, or were in an earlier run.
+///
+/// # Errors
+/// When the hub does not take what an add-on needs.
+pub async fn start(
+    hub: &Client,
+    caches: &Caches,
+    halves: &HubHalves,
+    listeners: Option<Listeners>,
+    stop: &CancellationToken,
+) -> Result<()> {
     for one in &ALL {
-        if wanted.iter().any(|it| it == one.name) {
-            let definitions = crds::add_on(one.group);
-            let installed = install_crds(hub, definitions).await;
-            installed.with_context(|| format!("could not install the kinds of add-on {}", one.name))?;
-        } else if !is_served(hub, one.group).await {
+        if !is_served(hub, one.group).await {
             continue;
         }
-        controller::start_all((one.controllers)(caches), &Clients::hub(hub.clone()), stop);
+        controller::start_all((one.controllers)(caches, halves), &Clients::hub(hub.clone()), stop);
+    }
+    if let Some(listeners) = listeners {
+        cluster_proxy::start(hub, listeners, stop).await?;
     }
     Ok(())
 }
@@ -148,5 +312,8 @@ mod tests {
         let helped = add_on.run(&words(&["/msa", "--help"]), &place);
         assert_eq!(helped, Some(ExitCode::SUCCESS));
         assert_eq!(run(&words(&["drover", "up"])), None);
+        // A command of ours of the same name.
+        assert_eq!(run(&words(&["drover", "agent", "--help"])), None);
+        assert_eq!(run(&words(&["/agent", "--help"])), Some(ExitCode::SUCCESS));
     }
 }

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
+use kube::{
+    Client,
+    config::{Context as KubeContext, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedContext},
+};
 use kube_api::{
     admission::Admission,
     authn::TrustedProxies,
@@ -198,6 +201,23 @@ impl Embedded {
     /// A kubeconfig that says where the server is and what its CA is, and nothing else.
     pub fn public_kubeconfig(&self) -> Result<String> {
         client::bootstrap::public_kubeconfig(&self.url, self.ca())
+    }
+
+    /// How a program reaches the server that brings a credential of its own.
+    ///
+    /// # Errors
+    /// When the CA cannot be read.
+    pub async fn connection(&self) -> Result<kube::Config> {
+        let mut config = Kubeconfig::from_yaml(&self.public_kubeconfig()?)?;
+        config.auth_infos.push(NamedAuthInfo::default());
+        config.contexts.push(NamedContext {
+            context: Some(KubeContext {
+                user: Some(String::new()),
+                ..KubeContext::default()
+            }),
+            ..NamedContext::default()
+        });
+        Ok(kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?)
     }
 
     /// Lets connections drain and closes the objects.

@@ -18,18 +18,24 @@ mod addon_versions;
 pub mod archive;
 mod arrival;
 pub mod bundled;
+mod cluster_proxy;
 pub mod data_dir;
 pub mod embedded;
 pub mod examples;
 pub mod nodes;
 mod parties;
 mod placement_page;
+mod policy_add_ons;
+mod policy_admission;
+mod policy_webhooks;
 pub mod ports;
 mod shown;
 mod welcome;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use addon_cluster_proxy::in_process::Listeners;
+use addon_policy_framework::hub::HubConnection;
 use agent::Agent;
 use anyhow::{Context, Result, bail};
 use credential::KubeconfigSource;
@@ -51,6 +57,7 @@ use tokio_util::sync::CancellationToken;
 use webhooks::admission;
 
 use crate::{
+    bundled::HubHalves,
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     ports::Ports,
@@ -103,7 +110,7 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         None => DataDir::temporary()?,
     };
     let names: Vec<String> = (1..=wanted.clusters).map(|index| format!("cluster{index}")).collect();
-    let mut listeners = listen(&data, wanted.port, &names).await?;
+    let mut listeners = listen(&data, wanted.port, &names, &wanted.add_ons).await?;
     let speakers = CancellationToken::new();
     let images = wanted.images.as_deref().map(nodes::images).transpose()?;
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
@@ -113,9 +120,6 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         addons: examples::managed(wanted.examples),
         ..hub::Options::default()
     };
-    if wanted.examples {
-        options.addons.extend(bundled::add_ons());
-    }
     feature_gates::apply(&wanted.gates, &mut options);
     let mut facts = HubFacts {
         gates: wanted
@@ -128,7 +132,11 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
     };
     let rules = admission::HubAdmission::new(&options);
     let settings = Settings {
-        admission: rules.plugins(),
+        admission: [
+            rules.plugins(),
+            vec![std::sync::Arc::new(policy_admission::PolicyAdmission)],
+        ]
+        .concat(),
         event_ttl: wanted.event_ttl,
         ..Settings::default()
     };
@@ -136,9 +144,22 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
     rules.connect(hub.store());
     hub.keep_admin_kubeconfig(vec![data.kubeconfig(HUB)], Clock::default())?;
     let client = hub.client("system:open-cluster-management:hub");
+    bundled::install(&client, &wanted.add_ons).await?;
+    let connection = hub
+        .connection()
+        .await
+        .context("could not read the hub's own kubeconfig")?;
+    let halves = HubHalves::reached_at(HubConnection(connection));
+    if wanted.examples {
+        options.addons.extend(bundled::served(&client, &halves).await);
+    }
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
-    bundled::start(&client, &controllers.caches, &wanted.add_ons, &speakers.child_token()).await?;
+    let of_proxy = listeners.split_off(names.len());
+    let of_proxy = <[TcpListener; 2]>::try_from(of_proxy).ok();
+    let of_proxy = of_proxy.map(|[agents, users]| Listeners { agents, users });
+    let stop = speakers.child_token();
+    bundled::start(&client, &controllers.caches, &halves, of_proxy, &stop).await?;
     facts.crds = served_crds(&hub);
     placement_page::show(&hub);
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
@@ -239,14 +260,19 @@ async fn forget_deleted(hub: &Client, cluster: &Embedded, name: &str) -> Result<
     Ok(())
 }
 
-async fn listen(data: &DataDir, first: Option<u16>, names: &[String]) -> Result<Vec<TcpListener>> {
+/// The hub's listener, those of the clusters, and the two of the add-on cluster-proxy, now and in every later run.
+async fn listen(data: &DataDir, first: Option<u16>, names: &[String], add_ons: &[String]) -> Result<Vec<TcpListener>> {
     let ports = Ports {
         first,
         before: data.ports(),
     };
     let mut taken = BTreeMap::new();
     let mut listeners = Vec::new();
-    for (index, name) in std::iter::once(HUB).chain(names.iter().map(String::as_str)).enumerate() {
+    let of_proxy = cluster_proxy::PORTS;
+    let has_proxy = add_ons.iter().any(|it| it == addon_cluster_proxy::NAME) || ports.before.contains_key(of_proxy[0]);
+    let of_proxy = of_proxy.into_iter().filter(|_| has_proxy);
+    let servers = std::iter::once(HUB).chain(names.iter().map(String::as_str));
+    for (index, name) in servers.chain(of_proxy).enumerate() {
         let listener = ports
             .take(name, u16::try_from(index).context("too many clusters")?)
             .await?;

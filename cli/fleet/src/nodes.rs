@@ -84,7 +84,9 @@ pub fn images_of(program: &Path, mappings: &[String]) -> Result<ImageMap> {
         let programs = add_on.programs.iter().map(|it| (*it).to_owned()).collect();
         let mut command = command(bundled::IN_POD, programs);
         command.words.push(add_on.name.to_owned());
-        images.insert(add_on.image, command);
+        for image in add_on.images {
+            images.insert(*image, command.clone());
+        }
     }
     for image in INSTALLED_IMAGES {
         images.insert(image, command(IN_POD, PROGRAMS.map(str::to_owned).into()));

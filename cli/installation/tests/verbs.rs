@@ -34,6 +34,7 @@ fn server(client: Client) -> ApiServer {
         server: "https://hub:6443".to_owned(),
         from: "memory".to_owned(),
         ca: Some(client::bootstrap::pem(&[1])),
+        config: None,
     }
 }
 

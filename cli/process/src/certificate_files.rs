@@ -46,13 +46,28 @@ impl CertificateFiles {
         Self::in_directory(&pod::path(USUAL)).if_there()
     }
 
+    /// Whether there are both.
+    pub fn are_there(&self) -> bool {
+        self.certificate.is_file() && self.key.is_file()
+    }
+
     fn if_there(self) -> Option<Self> {
-        (self.certificate.is_file() && self.key.is_file()).then_some(self)
+        self.are_there().then_some(self)
     }
 
     /// What to serve with.
     pub fn read(&self, rules: &Tls) -> Result<Arc<ServerConfig>> {
         rules.with_files(&self.certificate, &self.key)
+    }
+
+    /// Waits until there are both and they can be served with.
+    pub async fn arrive(&self, rules: &Tls) -> Arc<ServerConfig> {
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            if let Some(config) = self.are_there().then(|| self.read(rules).ok()).flatten() {
+                return config;
+            }
+        }
     }
 
     /// Takes up a renewed certificate. One that cannot be used, or whose key has not come yet,

@@ -1,4 +1,4 @@
-//! The certificate that the webhooks show, in a Secret that all processes of a hub share.
+//! The certificate that webhooks show, in a Secret that all processes share that answer them.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -16,9 +16,9 @@ use rustls::{
 };
 use x509_parser::{extensions::GeneralName, prelude::FromDer};
 
-/// The Secret, in the hub's namespace. Its keys are those of `kubernetes.io/tls`,
-/// and `ca.crt` with all authorities to trust.
-const SECRET: &str = "drover-hub-webhook";
+/// The Secret of a hub's own webhooks, in its namespace.
+const OF_HUB: &str = "drover-hub-webhook";
+/// The keys of a Secret are those of `kubernetes.io/tls`, and `ca.crt` with all authorities to trust.
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
@@ -41,17 +41,39 @@ pub struct Held {
 /// Keeps the certificate.
 pub struct Keeper {
     secrets: Api<Secret>,
+    place: SecretPlace,
     names: Vec<String>,
     /// How long a certificate lives.
     life: Duration,
+    /// What it is served with.
+    rules: Tls,
+}
+
+/// Where the Secret is.
+#[derive(Clone, Debug)]
+pub struct SecretPlace {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl SecretPlace {
+    /// That of a hub's own webhooks.
+    pub fn of_hub() -> Self {
+        Self {
+            namespace: namespaces::HUB.to_owned(),
+            name: OF_HUB.to_owned(),
+        }
+    }
 }
 
 impl Keeper {
-    pub fn new(hub: Client, names: Vec<String>, life: Duration) -> Self {
+    pub fn new(hub: Client, place: SecretPlace, names: Vec<String>, life: Duration, rules: Tls) -> Self {
         Self {
-            secrets: Api::namespaced(hub, namespaces::HUB),
+            secrets: Api::namespaced(hub, &place.namespace),
+            place,
             names,
             life,
+            rules,
         }
     }
 
@@ -60,20 +82,21 @@ impl Keeper {
     /// # Errors
     /// When the Secret cannot be read or written.
     pub async fn hold(&self, now: Timestamp) -> Result<Held> {
-        let failed = || format!("could not keep Secret {}/{SECRET}", namespaces::HUB);
+        let SecretPlace { namespace, name } = &self.place;
+        let failed = || format!("could not keep Secret {namespace}/{name}");
         for _ in 0..TRIES {
-            let found = self.secrets.get_opt(SECRET).await.with_context(failed)?;
-            if let Some(held) = found.as_ref().and_then(|it| usable(it, &self.names, now)) {
+            let found = self.secrets.get_opt(name).await.with_context(failed)?;
+            if let Some(held) = found.as_ref().and_then(|it| usable(it, &self.names, now, &self.rules)) {
                 return Ok(held);
             }
-            let wanted = renewed(found.as_ref(), &self.names, now, self.life)?;
+            let wanted = renewed(found.as_ref(), &self.place, &self.names, now, self.life)?;
             let written = match found {
                 None => self.secrets.create(&PostParams::default(), &wanted).await,
-                Some(_) => self.secrets.replace(SECRET, &PostParams::default(), &wanted).await,
+                Some(_) => self.secrets.replace(name, &PostParams::default(), &wanted).await,
             };
             match written {
                 Ok(written) => {
-                    let held = usable(&written, &self.names, now);
+                    let held = usable(&written, &self.names, now, &self.rules);
                     return held.ok_or_else(|| anyhow!("the certificate that was just made cannot be used"));
                 }
                 // Another process was faster: what it has written serves as well.
@@ -90,7 +113,7 @@ fn text<'s>(secret: &'s Secret, key: &str) -> Option<&'s str> {
 }
 
 /// What is in the Secret, unless it has to be made anew.
-fn usable(secret: &Secret, names: &[String], now: Timestamp) -> Option<Held> {
+fn usable(secret: &Secret, names: &[String], now: Timestamp, rules: &Tls) -> Option<Held> {
     let authorities = text(secret, AUTHORITIES)?.to_owned();
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(text(secret, CERTIFICATE)?.as_bytes())
         .collect::<Result<_, _>>()
@@ -114,8 +137,7 @@ fn usable(secret: &Secret, names: &[String], now: Timestamp) -> Option<Held> {
     if !names.iter().all(|it| held.contains(it)) {
         return None;
     }
-    let tls = Tls::read("", "").ok()?;
-    let config = tls.with(chain, key).ok()?;
+    let config = rules.with(chain, key).ok()?;
     Some(Held { config, authorities })
 }
 
@@ -136,7 +158,13 @@ fn name_text(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// The Secret with a new certificate, and with the authority of the one before if that still counts.
-fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp, life: Duration) -> Result<Secret> {
+fn renewed(
+    before: Option<&Secret>,
+    place: &SecretPlace,
+    names: &[String],
+    now: Timestamp,
+    life: Duration,
+) -> Result<Secret> {
     let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
     let made = kube_api::pki::serving_pair(names, now, seconds).context("could not make a certificate")?;
     let mut authorities = made.authority_pem;
@@ -159,8 +187,8 @@ fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp, life: Dura
     ];
     Ok(Secret {
         metadata: ObjectMeta {
-            name: Some(SECRET.to_owned()),
-            namespace: Some(namespaces::HUB.to_owned()),
+            name: Some(place.name.clone()),
+            namespace: Some(place.namespace.clone()),
             labels: Some([(MANAGED_BY.to_owned(), DROVER.to_owned())].into()),
             resource_version: before.and_then(|it| it.metadata.resource_version.clone()),
             ..ObjectMeta::default()
@@ -191,6 +219,14 @@ mod tests {
 
     fn names() -> Vec<String> {
         vec!["a.svc".to_owned(), "127.0.0.1".to_owned()]
+    }
+
+    fn usable(secret: &Secret, names: &[String], now: Timestamp) -> Option<Held> {
+        super::usable(secret, names, now, &Tls::read("", "").unwrap())
+    }
+
+    fn renewed(before: Option<&Secret>, names: &[String], now: Timestamp, life: Duration) -> Result<Secret> {
+        super::renewed(before, &SecretPlace::of_hub(), names, now, life)
     }
 
     fn count(authorities: &str) -> usize {

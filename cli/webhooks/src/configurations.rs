@@ -112,6 +112,42 @@ pub async fn configure(hub: &Client, reached: &Reached, authorities: &str) -> Re
     Ok(())
 }
 
+/// Tells the API server to trust these authorities where a configuration that somebody has installed sends writes to
+/// this Service. Without the configuration nothing is asked and there is nothing to tell: `false`.
+///
+/// # Errors
+/// When it cannot be told.
+pub async fn trust(hub: &Client, name: &str, service: (&str, &str), authorities: &str) -> Result<bool> {
+    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", VALIDATING);
+    let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::from_gvk(&kind));
+    let failed = || format!("could not tell {VALIDATING} {name} whom to trust");
+    let Some(found) = api.get_opt(name).await.with_context(failed)? else {
+        return Ok(false);
+    };
+    let authorities = BASE64_STANDARD.encode(authorities);
+    let calls = |it: &&Value| {
+        let asked = &it["clientConfig"]["service"];
+        asked["namespace"] == service.0 && asked["name"] == service.1
+    };
+    let asked = found.data["webhooks"].as_array().into_iter().flatten().filter(calls);
+    let distrusting = asked
+        .clone()
+        .any(|it| it["clientConfig"]["caBundle"] != authorities.as_str());
+    if !distrusting {
+        return Ok(true);
+    }
+    let told = asked.map(|it| json!({"name": it["name"], "clientConfig": {"caBundle": authorities}}));
+    let wanted = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": VALIDATING, "metadata": {"name": name},
+        "webhooks": told.collect::<Vec<_>>(),
+    });
+    let parameters = PatchParams::apply(service.1).force();
+    api.patch(name, &parameters, &Patch::Apply(wanted))
+        .await
+        .with_context(failed)?;
+    Ok(true)
+}
+
 /// Definitions that somebody else has made are converted by whom they say.
 async fn convert(hub: &Client, name: &str, conversion: &Value) -> Result<(), kube::Error> {
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.clone());

@@ -4,6 +4,7 @@
 //! own certificate and tells the API server where to ask.
 //! Upstream: three Deployments that registration-operator sets up; names, paths and rules are theirs.
 
+pub mod add_on;
 pub mod admission;
 mod certificate;
 mod certificate_times;
@@ -26,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::certificate::Keeper;
+use crate::certificate::{Held, Keeper, SecretPlace};
 
 /// After a look that failed.
 const RETRY: Duration = Duration::from_secs(10);
@@ -81,10 +82,7 @@ impl Reached {
     fn names(&self) -> Result<Vec<String>> {
         let namespace = ocm_api::namespaces::HUB;
         match self {
-            Self::Service(name) => Ok(vec![
-                format!("{name}.{namespace}.svc"),
-                format!("{name}.{namespace}.svc.cluster.local"),
-            ]),
+            Self::Service(name) => Ok(names_of_service(namespace, name)),
             Self::Url(url) => {
                 let parsed = url::Url::parse(url)?;
                 let host = parsed.host_str().unwrap_or_default();
@@ -92,6 +90,13 @@ impl Reached {
             }
         }
     }
+}
+
+/// What an API server calls a Service by.
+fn names_of_service(namespace: &str, name: &str) -> Vec<String> {
+    ["svc", "svc.cluster.local"]
+        .map(|domain| format!("{name}.{namespace}.{domain}"))
+        .to_vec()
 }
 
 impl WebhookFlags {
@@ -134,19 +139,21 @@ impl WebhookFlags {
             (None, None) => bail!("--webhook-listen wants --webhook-service or --webhook-url as well"),
         };
         let times = certificate_times::serving_certificate()?;
-        let keeper = Keeper::new(hub.clone(), reached.names()?, times.life);
+        let names = reached.names()?;
+        let keeper = Keeper::new(hub.clone(), SecretPlace::of_hub(), names, times.life, rules.clone());
         let held = keeper.hold(Timestamp::now()).await?;
         let listener = listen(address).await?;
         let tls = Arc::new(ArcSwap::from(held.config.clone()));
         let pages = reviews::of_hub(hub, options);
         tokio::spawn(serving::serve(listener, tls.clone(), pages, stop.clone()));
-        configurations::configure(hub, &reached, &held.authorities).await?;
         let kept = Kept {
-            reached,
+            hub: hub.clone(),
+            asks: Asks::Ours(reached),
             keeper,
             look_again: times.look_again,
         };
-        tokio::spawn(follow(hub.clone(), kept, held.authorities, tls, stop.clone()));
+        let pause = kept.tell(&held.authorities).await?;
+        tokio::spawn(follow(kept, held.authorities, pause, tls, stop.clone()));
         Ok(())
     }
 }
@@ -158,36 +165,77 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(listener)
 }
 
+/// What makes an API server ask.
+enum Asks {
+    /// The configurations that a hub writes itself.
+    Ours(Reached),
+    /// A configuration that was installed with the Service that it names.
+    Installed {
+        configuration: &'static str,
+        namespace: String,
+        service: &'static str,
+    },
+}
+
 /// What is looked after.
 struct Kept {
-    reached: Reached,
+    hub: Client,
+    asks: Asks,
     keeper: Keeper,
     /// How often it is looked whether the certificate was renewed by another process,
     /// and whether the API server still knows.
     look_again: Duration,
 }
 
+impl Kept {
+    /// The certificate to show, and when to look again. The API server is told first: it trusts the authority of the
+    /// certificate before, too.
+    async fn look(&self) -> Result<(Held, Duration)> {
+        let held = self.keeper.hold(Timestamp::now()).await?;
+        let pause = self.tell(&held.authorities).await?;
+        Ok((held, pause))
+    }
+
+    /// Tells the API server; when to look again.
+    async fn tell(&self, authorities: &str) -> Result<Duration> {
+        let is_told = match &self.asks {
+            Asks::Ours(reached) => {
+                configurations::configure(&self.hub, reached, authorities).await?;
+                true
+            }
+            Asks::Installed {
+                configuration,
+                namespace,
+                service,
+            } => configurations::trust(&self.hub, configuration, (namespace, service), authorities).await?,
+        };
+        // A configuration that is installed later has to work soon.
+        Ok(if is_told { self.look_again } else { RETRY })
+    }
+}
+
 /// Renews the certificate in time, takes up what another process has renewed, and tells the API server again.
-async fn follow(hub: Client, kept: Kept, mut told: String, tls: Arc<ArcSwap<ServerConfig>>, stop: CancellationToken) {
-    let mut pause = kept.look_again;
+async fn follow(
+    kept: Kept,
+    mut told: String,
+    mut pause: Duration,
+    tls: Arc<ArcSwap<ServerConfig>>,
+    stop: CancellationToken,
+) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
-        let looked = async {
-            let held = kept.keeper.hold(Timestamp::now()).await?;
-            // What the API server trusts comes first: it holds the authority of the certificate before, too.
-            configurations::configure(&hub, &kept.reached, &held.authorities).await?;
-            if held.authorities != told {
-                tls.store(held.config);
-                told = held.authorities;
-                info!("took up a renewed certificate for webhooks");
+        pause = match kept.look().await {
+            Ok((held, pause)) => {
+                if held.authorities != told {
+                    tls.store(held.config);
+                    told = held.authorities;
+                    info!("took up a renewed certificate for webhooks");
+                }
+                pause
             }
-            anyhow::Ok(())
-        };
-        pause = match looked.await {
-            Ok(()) => kept.look_again,
             Err(error) => {
                 warn!(
                     error = format!("{error:#}"),
@@ -262,8 +310,10 @@ mod tests {
             // The certificate of today is renewed in time.
             let keeper = Keeper::new(
                 client.clone(),
+                SecretPlace::of_hub(),
                 Reached::Service("drover-hub-webhook".to_owned()).names()?,
                 Duration::from_secs(30 * 24 * 3600),
+                rules,
             );
             let later = Timestamp::now() + jiff::SignedDuration::from_hours(29 * 24);
             keeper.hold(later).await.map(drop)

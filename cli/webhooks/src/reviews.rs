@@ -72,7 +72,7 @@ pub fn conversions() -> Arc<dyn Pages> {
 const QUESTIONS_MAX: usize = 16;
 
 /// Reads a review that was posted. It takes room as long as the second part is held.
-async fn review(asked: PageRequest, kind: &str) -> Result<(Value, Read), PageResponse> {
+pub(crate) async fn review(asked: PageRequest, kind: &str) -> Result<(Value, Read), PageResponse> {
     if asked.method != "POST" {
         let text = format!("a review of kind {kind} is sent with POST");
         return Err(PageResponse::status(405, "MethodNotAllowed", &text));
@@ -84,7 +84,7 @@ async fn review(asked: PageRequest, kind: &str) -> Result<(Value, Read), PageRes
     Ok((review, read))
 }
 
-fn not_found() -> PageResponse {
+pub(crate) fn not_found() -> PageResponse {
     PageResponse::status(404, "NotFound", "the server could not find the requested resource")
 }
 
@@ -133,12 +133,12 @@ enum Rules {
 }
 
 /// Why a write is not let in.
-struct Denial {
-    code: u16,
-    message: String,
+pub(crate) struct Refusal {
+    pub code: u16,
+    pub message: String,
 }
 
-impl From<of_clusters::Denial> for Denial {
+impl From<of_clusters::Denial> for Refusal {
     fn from(it: of_clusters::Denial) -> Self {
         Self {
             code: it.code,
@@ -147,7 +147,7 @@ impl From<of_clusters::Denial> for Denial {
     }
 }
 
-impl From<of_works::Denial> for Denial {
+impl From<of_works::Denial> for Refusal {
     fn from(it: of_works::Denial) -> Self {
         Self {
             code: it.code,
@@ -176,29 +176,34 @@ impl Pages for Reviews {
             Ok(review) => review,
             Err(answer) => return answer,
         };
-        let request = &review["request"];
-        let response = match self.judge(&path, request).await {
-            Ok(None) => json!({"uid": request["uid"], "allowed": true}),
-            Ok(Some(patch)) => json!({
-                "uid": request["uid"], "allowed": true,
-                "patchType": "JSONPatch", "patch": BASE64_STANDARD.encode(patch.to_string()),
-            }),
-            Err(denial) => json!({
-                "uid": request["uid"], "allowed": false,
-                "status": {
-                    "metadata": {}, "status": "Failure", "code": denial.code, "message": denial.message,
-                    "reason": match denial.code { 400 => "BadRequest", 403 => "Forbidden", _ => "InternalError" },
-                },
-            }),
-        };
-        let answer = json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response});
-        PageResponse::json(200, &answer)
+        told(&review, self.judge(&path, &review["request"]).await)
     }
+}
+
+/// The answer to a review.
+pub(crate) fn told(review: &Value, judged: Result<Option<Value>, Refusal>) -> PageResponse {
+    let request = &review["request"];
+    let response = match judged {
+        Ok(None) => json!({"uid": request["uid"], "allowed": true}),
+        Ok(Some(patch)) => json!({
+            "uid": request["uid"], "allowed": true,
+            "patchType": "JSONPatch", "patch": BASE64_STANDARD.encode(patch.to_string()),
+        }),
+        Err(denial) => json!({
+            "uid": request["uid"], "allowed": false,
+            "status": {
+                "metadata": {}, "status": "Failure", "code": denial.code, "message": denial.message,
+                "reason": match denial.code { 400 => "BadRequest", 403 => "Forbidden", _ => "InternalError" },
+            },
+        }),
+    };
+    let answer = json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response});
+    PageResponse::json(200, &answer)
 }
 
 impl Reviews {
     /// Judges one write; a patch where the rules fill something in.
-    async fn judge(&self, path: &str, request: &Value) -> Result<Option<Value>, Denial> {
+    async fn judge(&self, path: &str, request: &Value) -> Result<Option<Value>, Refusal> {
         let is_update = match request["operation"].as_str() {
             Some("CREATE") => false,
             Some("UPDATE") => true,
@@ -258,7 +263,7 @@ impl Reviews {
         &self,
         subject: &UserInfo,
         rules: impl Fn(&Known) -> Result<(), of_clusters::Denial>,
-    ) -> Result<(), Denial> {
+    ) -> Result<(), Refusal> {
         let mut known = Known::default();
         for _ in 0..QUESTIONS_MAX {
             let said = rules(&known);
@@ -280,7 +285,7 @@ impl Reviews {
                 }
             }
         }
-        Err(Denial {
+        Err(Refusal {
             code: 500,
             message: "the rules have too many questions".to_owned(),
         })
@@ -288,8 +293,8 @@ impl Reviews {
 }
 
 /// Whether somebody may do what a work wants. Upstream calls the request bad when that cannot be found out.
-async fn may(hub: &Client, subject: &UserInfo, attributes: &Attributes) -> Result<bool, Denial> {
-    access::may(hub, subject, attributes).await.map_err(|error| Denial {
+async fn may(hub: &Client, subject: &UserInfo, attributes: &Attributes) -> Result<bool, Refusal> {
+    access::may(hub, subject, attributes).await.map_err(|error| Refusal {
         code: 400,
         message: error.to_string(),
     })

@@ -2,6 +2,7 @@
 //! which the things have to happen. Where a reconciler of the hub decides it, its own plan is asked, and its notes are
 //! told. Works have their sentences in `work::why`. No sentence means that it waits for nothing.
 
+mod add_on_kinds;
 pub mod cluster_management_add_on;
 pub mod cluster_manager;
 pub mod cluster_set;
@@ -13,6 +14,7 @@ pub mod managed_cluster_add_on;
 pub mod manifest_work_replica_set;
 pub mod object;
 pub mod placement;
+pub mod policy;
 pub mod workload;
 
 use anyhow::{Result, anyhow};
@@ -76,8 +78,12 @@ pub async fn sentences(hub: &ApiServer, object: &ObjectRef) -> Result<Vec<String
             let namespace = namespace.as_deref().unwrap_or("default");
             manifest_work_replica_set::sentences(hub, namespace, name, cluster.as_deref()).await?
         }
+        ObjectRef::ManagedServiceAccount { cluster, name } => add_on_kinds::of_account(hub, cluster, name).await?,
+        ObjectRef::ClusterPermission { cluster, name } => add_on_kinds::of_permission(hub, cluster, name).await?,
+        ObjectRef::ManagedProxyConfiguration(name) => add_on_kinds::of_configuration(hub, name).await?,
         ObjectRef::ClusterManager(name) => cluster_manager::sentences(hub, name).await?,
         ObjectRef::Klusterlet(name) => klusterlet::sentences(hub, name).await?,
+        ObjectRef::Policy { namespace, name } => policy::sentences(hub, namespace, name).await?,
         ObjectRef::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;

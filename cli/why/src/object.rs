@@ -47,6 +47,29 @@ pub enum ObjectRef {
         /// Only what became of this cluster.
         cluster: Option<String>,
     },
+    /// A ManagedServiceAccount.
+    ManagedServiceAccount {
+        /// Its cluster.
+        cluster: String,
+        /// Its name.
+        name: String,
+    },
+    /// A ClusterPermission.
+    ClusterPermission {
+        /// Its cluster.
+        cluster: String,
+        /// Its name.
+        name: String,
+    },
+    /// A ManagedProxyConfiguration.
+    ManagedProxyConfiguration(String),
+    /// A Policy, or a replica of one.
+    Policy {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// A CertificateSigningRequest.
     Csr(String),
     /// A Placement.
@@ -94,6 +117,25 @@ impl FromStr for ObjectRef {
             ("manifestwork" | "manifestworks" | "work" | "mw", _) => {
                 bail!("write manifestwork/CLUSTER/NAME: a work belongs to one cluster")
             }
+            ("managedserviceaccount" | "managedserviceaccounts", [cluster, name]) => Ok(Self::ManagedServiceAccount {
+                cluster: (*cluster).into(),
+                name: (*name).into(),
+            }),
+            ("clusterpermission" | "clusterpermissions", [cluster, name]) => Ok(Self::ClusterPermission {
+                cluster: (*cluster).into(),
+                name: (*name).into(),
+            }),
+            ("managedserviceaccount" | "managedserviceaccounts" | "clusterpermission" | "clusterpermissions", _) => {
+                bail!("write {kind}/CLUSTER/NAME: it is one cluster's")
+            }
+            ("managedproxyconfiguration" | "managedproxyconfigurations", [name]) => {
+                Ok(Self::ManagedProxyConfiguration((*name).into()))
+            }
+            ("policy" | "policies" | "plc", [namespace, name]) => Ok(Self::Policy {
+                namespace: (*namespace).into(),
+                name: (*name).into(),
+            }),
+            ("policy" | "policies" | "plc", _) => bail!("write policy/NAMESPACE/NAME"),
             ("managedclusterset" | "managedclustersets" | "clusterset" | "mclset" | "mclsets", [name]) => {
                 Ok(Self::ManagedClusterSet((*name).into()))
             }
@@ -131,13 +173,26 @@ impl FromStr for ObjectRef {
                 Ok(Self::Csr((*name).into()))
             }
             (
-                "managedcluster" | "managedclusters" | "cluster" | "mcl" | "csr" | "managedclusterset"
-                | "managedclustersets" | "clusterset" | "mclset" | "mclsets" | "clustermanager" | "clustermanagers"
-                | "klusterlet" | "klusterlets",
+                "managedcluster"
+                | "managedclusters"
+                | "cluster"
+                | "mcl"
+                | "csr"
+                | "managedclusterset"
+                | "managedclustersets"
+                | "clusterset"
+                | "mclset"
+                | "mclsets"
+                | "clustermanager"
+                | "clustermanagers"
+                | "klusterlet"
+                | "klusterlets"
+                | "managedproxyconfiguration"
+                | "managedproxyconfigurations",
                 _,
             ) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding, a csr, a clustermanager or a klusterlet"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding, a csr, a clustermanager, a klusterlet, a managedserviceaccount, a clusterpermission, a managedproxyconfiguration or a policy"
             ),
         }
     }
@@ -157,6 +212,10 @@ impl std::fmt::Display for ObjectRef {
             Self::ManifestWorkReplicaSet { name, .. } => write!(f, "manifestworkreplicaset/{name}"),
             Self::ClusterManager(name) => write!(f, "clustermanager/{name}"),
             Self::Klusterlet(name) => write!(f, "klusterlet/{name}"),
+            Self::ManagedServiceAccount { cluster, name } => write!(f, "managedserviceaccount/{cluster}/{name}"),
+            Self::ClusterPermission { cluster, name } => write!(f, "clusterpermission/{cluster}/{name}"),
+            Self::ManagedProxyConfiguration(name) => write!(f, "managedproxyconfiguration/{name}"),
+            Self::Policy { namespace, name } => write!(f, "policy/{namespace}/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
             Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
@@ -190,6 +249,17 @@ mod tests {
                 .contains("write clustermanager/NAME")
         );
         assert!(parsed("work/w").unwrap_err().contains("a work belongs to one cluster"));
+        assert_eq!(
+            parsed("managedproxyconfiguration/cluster-proxy"),
+            Ok(ObjectRef::ManagedProxyConfiguration("cluster-proxy".into()))
+        );
+        assert!(
+            parsed("managedserviceaccount/a")
+                .unwrap_err()
+                .contains("write managedserviceaccount/CLUSTER/NAME")
+        );
+        assert!(parsed("plc/a").unwrap_err().contains("write policy/NAMESPACE/NAME"));
+        assert_eq!(parsed("policies/a/b").map(|it| it.to_string()), Ok("policy/a/b".into()));
         assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
         assert!(
             parsed("managedcluster")

@@ -9,16 +9,19 @@ mod addons;
 mod api;
 mod apis;
 mod bringup;
+mod configuration;
 mod counting;
 mod drover;
 mod fleet;
 mod installation;
 mod placement;
+mod policy;
 mod probe;
 mod replica_set;
 mod soak;
 mod start;
 mod statistics;
+mod tunnel;
 mod works;
 mod writes;
 
@@ -63,11 +66,14 @@ struct Arguments {
     /// Measure the API of this real Kubernetes beside ours: the program that `cargo xtask kubernetes build` makes.
     #[arg(long, value_name = "PROGRAM")]
     real_kubernetes: Option<PathBuf>,
+    /// Measure konnectivity's own programs beside ours: the folder with `server` and `agent`.
+    #[arg(long, value_name = "FOLDER")]
+    konnectivity: Option<PathBuf>,
     /// How long `soak` takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
     /// Which to measure: probe, start, installation, api, writes, works, fleet, bringup, addon, addons, placement,
-    /// joins (a part of placement), replicaset, soak. All of them but soak without a name.
+    /// joins (a part of placement), replicaset, tunnel, policy, soak. All of them but soak without a name.
     names: Vec<String>,
 }
 
@@ -112,6 +118,8 @@ pub struct Size {
     pub bringup_beside: usize,
     /// Seconds over which an idle hub is watched.
     pub idle_seconds: u64,
+    /// Policies on a hub.
+    pub policy: policy::PolicySize,
     /// The API on its own.
     pub api: api::ApiSize,
 }
@@ -151,6 +159,15 @@ async fn main() -> Result<()> {
             bringup_round: 100,
             bringup_beside: 50,
             idle_seconds: 3,
+            policy: policy::PolicySize {
+                reporting: 10,
+                policies: 10,
+                clusters: 10,
+                configuration: configuration::ConfigurationSize {
+                    policies: 20,
+                    idle_seconds: 3,
+                },
+            },
             api: api::ApiSize::QUICK,
         }
     } else {
@@ -174,6 +191,15 @@ async fn main() -> Result<()> {
             bringup_round: 1000,
             bringup_beside: 1000,
             idle_seconds: 30,
+            policy: policy::PolicySize {
+                reporting: 100,
+                policies: 500,
+                clusters: 200,
+                configuration: configuration::ConfigurationSize {
+                    policies: 1000,
+                    idle_seconds: 30,
+                },
+            },
             api: api::ApiSize::FULL,
         }
     };
@@ -245,6 +271,13 @@ async fn main() -> Result<()> {
     }
     if wanted("replicaset") {
         report.insert("replicaset".into(), replica_set::measure(&binary, size).await?);
+    }
+    if wanted("tunnel") {
+        let measured = tunnel::measure(&binary, arguments.konnectivity.as_deref(), size).await?;
+        report.insert("tunnel".into(), measured);
+    }
+    if wanted("policy") {
+        report.insert("policy".into(), policy::measure(&binary, size).await?);
     }
     if arguments.names.iter().any(|it| it == "soak") {
         report.insert("soak".into(), soak::measure(&binary, arguments.soak_minutes).await?);

@@ -83,7 +83,8 @@ async fn one(binary: &Path, count: usize, promised: f64) -> Result<Value> {
     }))
 }
 
-fn api(client: &Client, group: &str, version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+/// The objects of a kind.
+pub fn api(client: &Client, group: &str, version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -93,12 +94,13 @@ fn api(client: &Client, group: &str, version: &str, kind: &str, namespace: Optio
 
 const CLUSTERS: &str = "cluster.open-cluster-management.io";
 
-fn object(value: Value) -> DynamicObject {
+/// A literal as an object.
+pub fn object(value: Value) -> DynamicObject {
     serde_json::from_value(value).expect("a literal is an object")
 }
 
 /// Accepted clusters with their namespaces, and a placement that chooses all of them.
-async fn world(admin: &Client, names: &[String]) -> Result<()> {
+pub async fn world(admin: &Client, names: &[String]) -> Result<()> {
     let clusters = api(admin, CLUSTERS, "v1", "ManagedCluster", None);
     stream::iter(names)
         .map(|name| {
@@ -137,7 +139,8 @@ async fn world(admin: &Client, names: &[String]) -> Result<()> {
     until("the clusters do not have their namespaces", there).await
 }
 
-async fn until(otherwise: &str, mut state: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+/// Waits for a state.
+pub async fn until(otherwise: &str, mut state: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + DEADLINE;
     while !state().await? {
         anyhow::ensure!(Instant::now() < deadline, "{otherwise}");
@@ -147,7 +150,7 @@ async fn until(otherwise: &str, mut state: impl AsyncFnMut() -> Result<bool>) ->
 }
 
 /// Waits until the hub has next to nothing to do.
-async fn settle(hub: &Drover) -> Result<()> {
+pub async fn settle(hub: &Drover) -> Result<()> {
     let mut last = hub.cpu()?;
     let idle = async || {
         tokio::time::sleep(Duration::from_secs(2)).await;

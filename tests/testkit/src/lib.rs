@@ -16,6 +16,7 @@ pub mod asked;
 pub mod cluster_request;
 pub mod ground;
 pub mod kinds;
+pub mod manifests;
 pub mod objects;
 pub mod site;
 pub mod wait;

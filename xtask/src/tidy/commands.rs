@@ -10,6 +10,9 @@ use super::{
     pages::{Page, lines},
 };
 
+/// The flags of `drover policy dryrun` are those of upstream's program, which the add-on has.
+const DRY_RUN: &str = "addons/config-policy/src/dryrun/flags.rs";
+
 /// What the command line knows, read from the text of its sources.
 #[derive(Default)]
 struct CommandLine {
@@ -24,7 +27,7 @@ struct CommandLine {
 pub fn findings(sources: &[Source], pages: &[Page]) -> Vec<String> {
     let cli: Vec<&Source> = sources
         .iter()
-        .filter(|it| it.path.starts_with("cli/") && !it.is_test())
+        .filter(|it| (it.path.starts_with("cli/") || it.path.starts_with(DRY_RUN)) && !it.is_test())
         .collect();
     let known = CommandLine::read(&cli);
     if known.verbs.is_empty() {

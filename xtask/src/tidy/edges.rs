@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("safe-cel", &["go-regex", "kube-primitives"]),
     ("kube-store", &["safe-cel", "go-regex", "kube-primitives"]),
     ("gotemplate", &["go-regex"]),
+    ("policy-template", &["gotemplate"]),
     // A tunnel, which knows neither OCM nor an API server.
     ("konnectivity", &[]),
     // stranger
@@ -161,7 +162,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-store",
             // The binary is the image of these add-ons, too.
             "addon-cluster-permission",
+            "addon-cluster-proxy",
+            "addon-cert-policy",
+            "addon-config-policy",
             "addon-managed-serviceaccount",
+            "addon-policy-framework",
             "addon-helloworld",
             "addon-helloworldhelm",
             "addon-helloworldhosted",
@@ -170,6 +175,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "drover",
         &[
+            // A policy is evaluated without a cluster.
+            "addon-config-policy",
             // The place of an add-on's program, for pods.
             "ocm-addon-sdk",
             "clusteradm",
@@ -233,7 +240,13 @@ pub fn findings(metadata: &Value) -> anyhow::Result<Vec<String>> {
 
 fn judge(user: &str, used: &str) -> Option<String> {
     // The other examples run the tutorial's agent.
-    const OF_ADDONS: &[&str] = &["ocm-addon-sdk", "ocm-api", "addon-helloworld", "konnectivity"];
+    const OF_ADDONS: &[&str] = &[
+        "ocm-addon-sdk",
+        "ocm-api",
+        "addon-helloworld",
+        "konnectivity",
+        "policy-template",
+    ];
     if BESIDE.contains(&user) || user.starts_with("addon-") && OF_ADDONS.contains(&used) {
         return None;
     }

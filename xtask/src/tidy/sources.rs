@@ -20,6 +20,8 @@ const WRITERS: &[&str] = &[
     "ocm/reconcile/src/access",
     "cli/drover/src/command",
     "cli/installation/",
+    // What a policy enforces is tried, looked at and written, object by object.
+    "addons/config-policy/src/controller/",
     // What a hub tells its API server of itself when it starts.
     "cli/webhooks/",
     // Anybody's code, which has no executor.

@@ -1,6 +1,7 @@
 //! `clusteradm install hub-addon` and `uninstall hub-addon`
 
 use anyhow::{Result, bail};
+use installation::images::ImageFlags;
 
 use super::line::Line;
 use crate::command::hub_addon::{InstallHubAddOn, UninstallHubAddOn};
@@ -9,7 +10,13 @@ use crate::command::hub_addon::{InstallHubAddOn, UninstallHubAddOn};
 pub async fn install(line: &Line<'_>) -> Result<()> {
     let install = InstallHubAddOn {
         names: names(line)?,
+        namespace: line.flags.text("namespace").to_owned(),
         create_namespace: line.flags.is_on("create-namespace"),
+        images: ImageFlags {
+            bundle_version: line.flags.some("bundle-version").map(str::to_owned),
+            bundle_version_overrides: line.flags.some("bundle-version-overrides").map(Into::into),
+            ..ImageFlags::default()
+        },
         dry_run: line.is_dry_run(),
     };
     install.install(&line.hub().await?, &line.global).await

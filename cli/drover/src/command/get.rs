@@ -5,6 +5,7 @@ pub mod clusters;
 pub mod clustersets;
 mod info;
 pub mod placements;
+mod policies;
 mod token;
 pub mod works;
 
@@ -29,6 +30,9 @@ pub enum Get {
     /// List the placements and the clusters that each has chosen
     #[command(alias = "placement")]
     Placements(placements::Placements),
+    /// List the policies, how many clusters each has, and which of those do not comply
+    #[command(alias = "policy")]
+    Policies(policies::Policies),
     /// Print a token that clusters can join with for an hour, and the command that does it
     Token(token::Token),
     /// Say what runs a hub and which kinds it has
@@ -45,6 +49,7 @@ impl Get {
             Self::Works(it) => it.run(global).await,
             Self::Addons(it) => it.run(global).await,
             Self::Placements(it) => it.run(global).await,
+            Self::Policies(it) => it.run(global).await,
             Self::Token(it) => it.run(global).await,
             Self::HubInfo(it) => it.run(global).await,
             Self::KlusterletInfo(it) => it.run(global).await,

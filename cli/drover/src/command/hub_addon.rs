@@ -1,20 +1,22 @@
 //! `drover install hub-addon` and `drover uninstall hub-addon`: the hub's part of the add-ons that clusteradm names.
 //! Upstream: clusteradm `install hub-addon`. Those of Argo CD are Helm charts, which upstream installs with Helm built
-//! in and we with the helm of this machine; the policy framework is not here yet.
+//! in and we with the helm of this machine; the policy framework is ours.
+
+mod policy_framework;
 
 use std::{process::Command, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use client::{connect::ApiServer, flags::Global, kinds};
-use installation::Mode;
+use installation::{Mode, bundle::bundle, images::ImageFlags};
 use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// InstallHubAddOn the hub's part of an add-on
 #[derive(Debug, Subcommand)]
 pub enum InstallWhat {
-    /// InstallHubAddOn the hub's part of add-ons: argocd, argocd-agent
+    /// InstallHubAddOn the hub's part of add-ons: argocd, argocd-agent, governance-policy-framework
     HubAddon(InstallHubAddOn),
 }
 
@@ -30,9 +32,15 @@ pub struct InstallHubAddOn {
     /// The add-ons
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub names: Vec<String>,
+    /// The namespace that the policy framework is installed in
+    #[arg(long, default_value = "open-cluster-management", value_name = "NAMESPACE")]
+    pub namespace: String,
     /// Create the namespace that they are installed in
     #[arg(long)]
     pub create_namespace: bool,
+    /// What the policy framework runs [default: upstream's images of the release that this version is like]
+    #[command(flatten)]
+    pub images: ImageFlags,
     /// Say what would be done and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -92,20 +100,37 @@ impl InstallHubAddOn {
     /// Installs them.
     pub async fn install(&self, hub: &ApiServer, global: &Global) -> Result<()> {
         let add_ons = parse(&self.names)?;
-        // Before anything else is: who names two is not left with one.
-        if add_ons.contains(&HubAddOn::PolicyFramework) {
-            bail!(
-                "{POLICY_FRAMEWORK} is not part of this release, and nothing was installed; the program clusteradm of \
-                 Open Cluster Management installs it on {} as on any hub",
-                hub.server
-            );
-        }
         for add_on in add_ons {
-            if let HubAddOn::Chart(chart, _) = add_on {
-                helm(&install_chart(chart, self.create_namespace, self.dry_run), global)?;
+            match add_on {
+                HubAddOn::Chart(chart, _) => {
+                    helm(&install_chart(chart, self.create_namespace, self.dry_run), global)?;
+                }
+                HubAddOn::PolicyFramework => self.install_policy_framework(hub).await?,
             }
         }
         Ok(())
+    }
+}
+
+impl InstallHubAddOn {
+    async fn install_policy_framework(&self, hub: &ApiServer) -> Result<()> {
+        let images = self.images.images()?;
+        let version = self.images.bundle_version.as_deref().unwrap_or("default");
+        let tag = bundle(version, self.images.bundle_version_overrides.as_deref())?.policy_addon;
+        let (mode, note) = match self.dry_run {
+            true => (Mode::DryRun, output::note(true)),
+            false => (Mode::Write, ""),
+        };
+        let mut manifests = policy_framework::kinds();
+        if self.create_namespace {
+            manifests.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}));
+        }
+        manifests.extend(policy_framework::objects(&self.namespace, &images, &tag)?);
+        output::say(format_args!(
+            "Installing built-in {POLICY_FRAMEWORK} add-on to the Hub cluster...{note}"
+        ))?;
+        let lines = installation::apply(hub, &manifests, mode).await?;
+        lines.iter().try_for_each(output::say)
     }
 }
 
@@ -159,13 +184,16 @@ impl UninstallHubAddOn {
                     helm(&arguments, global)?;
                 }
                 HubAddOn::PolicyFramework => {
-                    is_unused(hub, POLICY_FRAMEWORK).await?;
+                    for name in policy_framework::ADD_ONS {
+                        is_unused(hub, name).await?;
+                    }
                     let (mode, note) = match self.dry_run {
                         true => (Mode::DryRun, output::note(true)),
                         false => (Mode::Write, ""),
                     };
                     let timeout = Duration::from_secs(self.timeout);
-                    let gone = installation::remove(hub, &policy_framework(&self.namespace), mode, timeout).await?;
+                    let objects = policy_framework::leftovers(&self.namespace)?;
+                    let gone = installation::remove(hub, &objects, mode, timeout).await?;
                     output::say(format_args!(
                         "Uninstalling built-in {POLICY_FRAMEWORK} add-on from the Hub cluster...{note}"
                     ))?;
@@ -197,62 +225,6 @@ async fn is_unused(hub: &ApiServer, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What clusteradm installs of the policy framework, but for the kinds, which stay there as well.
-fn policy_framework(namespace: &str) -> Vec<Value> {
-    const RBAC: &str = "rbac.authorization.k8s.io/v1";
-    let object = |(api, kind, name, is_namespaced): (&str, &str, &str, bool)| {
-        let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}});
-        if is_namespaced {
-            object["metadata"]["namespace"] = namespace.into();
-        }
-        object
-    };
-    // Removed from the end: first those who do something, last what they do it with.
-    [
-        ("v1", "ServiceAccount", "policy-addon-ctrl-controller-manager", true),
-        ("v1", "ServiceAccount", "governance-policy-propagator", true),
-        (RBAC, "ClusterRole", "policy-addon-ctrl-manager-role", false),
-        (RBAC, "ClusterRole", "governance-policy-propagator", false),
-        (
-            RBAC,
-            "ClusterRoleBinding",
-            "policy-addon-ctrl-manager-rolebinding",
-            false,
-        ),
-        (RBAC, "ClusterRoleBinding", "governance-policy-propagator-global", false),
-        (RBAC, "Role", "policy-addon-ctrl-leader-election-role", true),
-        (RBAC, "Role", "governance-policy-propagator-leader-election-role", true),
-        (
-            RBAC,
-            "RoleBinding",
-            "policy-addon-ctrl-leader-election-rolebinding",
-            true,
-        ),
-        (
-            RBAC,
-            "RoleBinding",
-            "governance-policy-propagator-leader-election-rolebinding",
-            true,
-        ),
-        (
-            "addon.open-cluster-management.io/v1alpha1",
-            "ClusterManagementAddOn",
-            "config-policy-controller",
-            false,
-        ),
-        (
-            "addon.open-cluster-management.io/v1alpha1",
-            "ClusterManagementAddOn",
-            POLICY_FRAMEWORK,
-            false,
-        ),
-        ("apps/v1", "Deployment", "governance-policy-addon-controller", true),
-        ("apps/v1", "Deployment", "governance-policy-propagator", true),
-    ]
-    .map(object)
-    .into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,14 +247,5 @@ mod tests {
              --namespace argocd --create-namespace --dry-run"
         );
         assert!(!install_chart("a", false, false).contains(&"--create-namespace"));
-    }
-
-    #[test]
-    fn objects_of_the_policy_framework_are_in_its_namespace() {
-        let objects = policy_framework("ns");
-        assert_eq!(objects.len(), 14);
-        let deployments = objects.iter().filter(|it| it["kind"] == "Deployment");
-        assert!(deployments.clone().all(|it| it["metadata"]["namespace"] == "ns"));
-        assert_eq!(deployments.count(), 2);
     }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::selector_text;
+use ocm_api::selector_text;
 
 /// Create a set that clusters can be put into, or that takes those with certain labels
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ impl CreateClusterSet {
         let Some(text) = &self.label_selector else {
             return Ok(json!({ "selectorType": "ExclusiveClusterSetLabel" }));
         };
-        let requirements = selector_text::parse(text)?;
+        let requirements = selector_text::parse(text).map_err(anyhow::Error::msg)?;
         Ok(json!({ "selectorType": "LabelSelector", "labelSelector": { "matchExpressions": requirements } }))
     }
 }

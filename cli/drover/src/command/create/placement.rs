@@ -7,7 +7,7 @@ use client::{connect::ApiServer, flags::Global, kinds};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::selector_text;
+use ocm_api::selector_text;
 
 /// Create a placement, which chooses clusters from the sets that are bound to its namespace
 #[derive(Debug, Args)]
@@ -96,12 +96,12 @@ impl Placement {
             spec["numberOfClusters"] = json!(i32::try_from(count).context("--count is too large")?);
         }
         let claims = match &self.claim_selectors {
-            Some(text) => Some(json!({ "matchExpressions": selector_text::parse(text)? })),
+            Some(text) => Some(json!({ "matchExpressions": selector_text::parse(text).map_err(anyhow::Error::msg)? })),
             None => None,
         };
         let mut predicates = Vec::new();
         for text in &self.label_selectors {
-            predicates.push(json!({ "labelSelector": { "matchExpressions": selector_text::parse(text)? } }));
+            predicates.push(json!({ "labelSelector": { "matchExpressions": selector_text::parse(text).map_err(anyhow::Error::msg)? } }));
         }
         if let Some(claims) = claims {
             if predicates.is_empty() {
