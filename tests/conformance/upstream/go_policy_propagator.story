@@ -45,7 +45,11 @@ file policy.yaml
     subjects:
     - {apiGroup: policy.open-cluster-management.io, kind: Policy, name: team}
 
-start up $ drover up --clusters 1 --no-examples --node-image-map 'quay.io/open-cluster-management/governance-policy-propagator=env -u KUBECONFIG go-policy-propagator --enable-webhooks=false'
+# Its ports are on its own address only: on all of them they would be those of other pods.
+file propagator.sh
+    exec env -u KUBECONFIG go-policy-propagator "$@" --health-probe-bind-address=$POD_ADDRESS:8081 --metrics-bind-address=$POD_ADDRESS:8383
+
+start up $ drover up --clusters 1 --no-examples --node-image-map "quay.io/open-cluster-management/governance-policy-propagator=bash $PWD/propagator.sh"
 
 wait log up
 ...

@@ -7,13 +7,16 @@ use ocm_api::{crds, policy};
 use serde_json::{Value, json};
 
 /// In the order in which they are installed.
-const MANIFESTS: [&str; 5] = [
+const MANIFESTS: [&str; 6] = [
     include_str!("../../../../../addons/policy-framework/deploy/rights.yaml"),
+    UPSTREAM,
     include_str!("../../../../../addons/policy-framework/deploy/clustermanagementaddons.yaml"),
     CERTIFICATES,
     WEBHOOKS,
     include_str!("../../../../../addons/policy-framework/deploy/controllers.yaml"),
 ];
+/// What upstream's programs may do beyond ours.
+const UPSTREAM: &str = include_str!("../../../../../addons/policy-framework/deploy/upstream.yaml");
 /// Upstream delivers no controller of CertificatePolicies.
 const CERTIFICATES: &str = include_str!("../../../../../addons/policy-framework/deploy/certificates.yaml");
 const WEBHOOKS: &str = include_str!("../../../../../addons/policy-framework/deploy/webhooks.yaml");
@@ -49,9 +52,11 @@ pub fn objects(namespace: &str, images: &Images, tag: &str) -> Result<Vec<Value>
         Images::Drover(ours) => ours.as_ref(),
         Images::Upstream { .. } => None,
     };
-    let wanted = MANIFESTS
-        .into_iter()
-        .filter(|it| ours.is_some() || ![WEBHOOKS, CERTIFICATES].contains(it));
+    let of_others: &[&str] = match ours {
+        Some(_) => &[UPSTREAM],
+        None => &[WEBHOOKS, CERTIFICATES],
+    };
+    let wanted = MANIFESTS.into_iter().filter(|it| !of_others.contains(it));
     let mut objects = read(wanted, namespace, &|text| image(text, images, tag))?;
     for container in objects
         .iter_mut()
@@ -149,7 +154,7 @@ mod tests {
             tag: "v1.3.1".to_owned(),
         };
         let all = objects("ns", &upstream, "v0.18.0").unwrap();
-        assert_eq!(all.len(), 15);
+        assert_eq!(all.len(), 19);
         let text = Value::Array(all).to_string();
         assert_eq!(text.matches("--enable-webhooks=false").count(), 1, "{text}");
         assert!(
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn what_the_programs_have_made_goes_with_them() {
         let all = leftovers("ns").unwrap();
-        assert_eq!(all.len(), 19);
+        assert_eq!(all.len(), 23);
         let secret = all.iter().find(|it| it["kind"] == "Secret").unwrap();
         assert_eq!(secret["metadata"]["namespace"], "ns");
     }
