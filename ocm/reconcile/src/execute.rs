@@ -1,6 +1,7 @@
 //! Carries out a plan. The only place that calls write verbs, and it makes no choices.
 
 pub mod permission_fallback;
+mod spoken;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::{
 };
 
 use permission_fallback::Lacks;
+use spoken::Spoken;
 
 /// One client per site.
 #[derive(Clone, Default)]
@@ -33,6 +35,8 @@ pub struct Clients {
     management: Option<Client>,
     /// What they may not do, as far as was found out. Clones share it.
     lacks: Lacks,
+    /// The Events that they have sent.
+    spoken: Spoken,
     /// The field manager of what is written to the managed cluster and not applied.
     manager: Option<&'static str>,
     /// Whether the managed cluster refuses fields that it does not know.
@@ -536,6 +540,10 @@ async fn create(
 
 async fn tell(clients: &Clients, step: &EventStep) -> Result<Done, StepError> {
     let client = clients.at(step.site)?;
+    if !clients.spoken.allows(step) {
+        debug!(reason = %step.reason, note = %step.note, "one of too many events about the object");
+        return Ok(Done::Told);
+    }
     let of = |group: &str| {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Event"), "events");
         Api::namespaced_with(client.clone(), &encoded(&step.namespace), &resource)
