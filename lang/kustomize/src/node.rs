@@ -1,0 +1,253 @@
+//! A document of YAML as kustomize holds it: ordered maps, lists, and scalars that remember how they were written.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::{
+    error::{KustomizeError, Result},
+    limits,
+    scalar::{Looks, Scalar, Style, Tag, float, float_text},
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    pub(crate) fn string(text: impl Into<String>) -> Node {
+        Node::Scalar(Scalar::string(text))
+    }
+
+    pub(crate) fn empty_map() -> Node {
+        Node::Map(Vec::new())
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Node::Scalar(it) if it.is_null())
+    }
+
+    /// Null, or a map or list with nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Node::Scalar(it) => it.is_null(),
+            Node::List(items) => items.is_empty(),
+            Node::Map(fields) => fields.is_empty(),
+        }
+    }
+
+    /// The text of a scalar; nothing for maps and lists.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Node::Scalar(it) => &it.text,
+            _ => "",
+        }
+    }
+
+    /// As [`Node::text`], and nothing for null.
+    pub(crate) fn value_text(&self) -> &str {
+        if self.is_null() { "" } else { self.text() }
+    }
+
+    /// What it is, for messages.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            Node::Scalar(_) => "a single value",
+            Node::List(_) => "a list",
+            Node::Map(_) => "a map",
+        }
+    }
+
+    pub(crate) fn get(&self, field: &str) -> Option<&Node> {
+        match self {
+            Node::Map(fields) => fields.iter().find(|it| it.0 == field).map(|it| &it.1),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, field: &str) -> Option<&mut Node> {
+        match self {
+            Node::Map(fields) => fields.iter_mut().find(|it| it.0 == field).map(|it| &mut it.1),
+            _ => None,
+        }
+    }
+
+    /// Sets a field of a map, as it is. Of anything else nothing is set.
+    pub(crate) fn put(&mut self, field: &str, value: Node) {
+        match self.get_mut(field) {
+            Some(old) => *old = value,
+            None => {
+                if let Node::Map(fields) = self {
+                    fields.push((field.to_owned(), value));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, field: &str) -> Option<Node> {
+        match self {
+            Node::Map(fields) => {
+                let at = fields.iter().position(|it| it.0 == field)?;
+                Some(fields.remove(at).1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets a scalar where a scalar is: it is written as the one before it was.
+    pub(crate) fn overwrite(&mut self, mut scalar: Scalar) -> Result<()> {
+        match self {
+            Node::Scalar(old) => {
+                scalar.style = old.style;
+                *old = scalar;
+                Ok(())
+            }
+            other => Err(KustomizeError::wrong(format!(
+                "a single value is expected, and there is {}",
+                other.what()
+            ))),
+        }
+    }
+
+    /// Sets a scalar field of a map.
+    pub(crate) fn set_field(&mut self, field: &str, mut scalar: Scalar) -> Result<()> {
+        if self.is_null() {
+            return Ok(());
+        }
+        let Node::Map(fields) = self else {
+            return Err(KustomizeError::wrong(format!(
+                "a map with the field `{field}` is expected, and there is {}",
+                self.what()
+            )));
+        };
+        match fields.iter_mut().find(|it| it.0 == field) {
+            Some((_, old)) => {
+                scalar.style = match old {
+                    Node::Scalar(old) => old.style,
+                    _ => Style::Plain,
+                };
+                *old = Node::Scalar(scalar);
+            }
+            None => {
+                let is_string = matches!(scalar.tag, Tag::Str | Tag::Unset);
+                if is_string && scalar.style == Style::Plain && Looks::of_version_1_1(&scalar.text).tag() != Tag::Str {
+                    scalar.style = Style::DoubleQuoted;
+                }
+                fields.push((field.to_owned(), Node::Scalar(scalar)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The texts of a map's fields.
+    pub(crate) fn texts(&self) -> BTreeMap<String, String> {
+        match self {
+            Node::Map(fields) => fields
+                .iter()
+                .map(|(key, value)| (key.clone(), value.text().to_owned()))
+                .collect(),
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// A map of strings.
+    pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Node {
+        Node::Map(
+            texts
+                .iter()
+                .map(|(key, value)| (key.clone(), Node::string(value.clone())))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn to_json(&self) -> Result<Json> {
+        Ok(match self {
+            Node::Scalar(it) => it.to_json()?,
+            Node::List(items) => Json::Array(items.iter().map(Node::to_json).collect::<Result<_>>()?),
+            Node::Map(fields) => Json::Object(
+                fields
+                    .iter()
+                    .map(|(key, value)| match value.to_json() {
+                        Ok(value) => Ok((key.clone(), value)),
+                        Err(error) => Err(KustomizeError {
+                            message: format!("in `{key}`: {}", error.message),
+                            ..error
+                        }),
+                    })
+                    .collect::<Result<_>>()?,
+            ),
+        })
+    }
+
+    /// The document that a changed JSON is written as: all numbers have become floats on the way.
+    pub(crate) fn of_json(json: &Json) -> Node {
+        match json {
+            Json::Null => scalar("null", Tag::Null),
+            Json::Bool(it) => scalar(if *it { "true" } else { "false" }, Tag::Bool),
+            Json::Number(number) => {
+                let text = float_text(number.as_f64().unwrap_or_default());
+                let tag = Looks::of(&text).tag();
+                scalar(&text, tag)
+            }
+            Json::String(text) => Node::string(text.clone()),
+            Json::Array(items) => Node::List(items.iter().map(Node::of_json).collect()),
+            Json::Object(fields) => Node::Map(
+                fields
+                    .iter()
+                    .map(|(key, value)| (key.clone(), Node::of_json(value)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// An error when it is larger or deeper than what is built.
+    pub(crate) fn check_size(&self) -> Result<()> {
+        fn count(node: &Node, depth: usize, values: &mut usize) -> Result<()> {
+            *values += 1;
+            if depth > limits::DEPTH_MAX {
+                return Err(KustomizeError::too_large(format!(
+                    "an object is nested deeper than {}",
+                    limits::DEPTH_MAX
+                )));
+            }
+            if *values > limits::VALUES_MAX {
+                return Err(KustomizeError::too_large(format!(
+                    "an object has more than {} values",
+                    limits::VALUES_MAX
+                )));
+            }
+            match node {
+                Node::Scalar(_) => Ok(()),
+                Node::List(items) => items.iter().try_for_each(|it| count(it, depth + 1, values)),
+                Node::Map(fields) => fields.iter().try_for_each(|it| count(&it.1, depth + 1, values)),
+            }
+        }
+        count(self, 1, &mut 0)
+    }
+}
+
+fn scalar(text: &str, tag: Tag) -> Node {
+    Node::Scalar(Scalar {
+        text: text.to_owned(),
+        tag,
+        style: Style::Plain,
+    })
+}
+
+/// A JSON value with its numbers as they are after YAML was read into Go's floats.
+pub(crate) fn with_floats(json: Json) -> Json {
+    match json {
+        Json::Number(number) => number.as_f64().and_then(float).unwrap_or(Json::Number(number)),
+        Json::Array(items) => Json::Array(items.into_iter().map(with_floats).collect()),
+        Json::Object(fields) => Json::Object(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key, with_floats(value)))
+                .collect(),
+        ),
+        other => other,
+    }
+}
