@@ -44,8 +44,10 @@ pub fn build(files: &KustomizeFiles, folder: &str) -> Result<Vec<serde_json::Val
         .list
         .iter_mut()
         .map(|resource| {
-            resource.remove_build_annotations();
-            resource.node.to_json().map_err(|error| KustomizeError {
+            let made = resource
+                .remove_build_annotations()
+                .and_then(|()| resource.node.to_json());
+            made.map_err(|error| KustomizeError {
                 message: format!("{}: {}", resource.id(), error.message),
                 ..error
             })

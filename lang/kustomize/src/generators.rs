@@ -50,20 +50,20 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
             node.put("type", Node::string(secret_type));
             node.put("data", Node::empty_map());
             for (key, value) in &pairs {
-                put_data(&mut node, "data", key, encoded(value));
+                put_data(&mut node, "data", key, encoded(value))?;
             }
         }
         Generated::ConfigMap => {
             for (key, value) in pairs {
                 match String::from_utf8(value) {
-                    Ok(text) => put_data(&mut node, "data", &key, text),
-                    Err(binary) => put_data(&mut node, "binaryData", &key, encoded(binary.as_bytes())),
+                    Ok(text) => put_data(&mut node, "data", &key, text)?,
+                    Err(binary) => put_data(&mut node, "binaryData", &key, encoded(binary.as_bytes()))?,
                 }
             }
         }
     }
     let mut resource = Resource { node };
-    resource.set_labels(&rule.options.labels);
+    resource.set_labels(&rule.options.labels)?;
     let mut annotations = rule.options.annotations.clone();
     if !rule.options.disable_name_suffix_hash {
         annotations.insert(NEEDS_HASH_SUFFIX.to_owned(), ENABLED.to_owned());
@@ -73,7 +73,7 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
         _ => "unspecified",
     };
     annotations.insert(GENERATOR_BEHAVIOR.to_owned(), behavior.to_owned());
-    resource.set_annotations(&annotations);
+    resource.set_annotations(&annotations)?;
     if rule.options.immutable {
         resource.node.put(
             "immutable",
@@ -87,12 +87,13 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
     Ok(resource)
 }
 
-fn put_data(node: &mut Node, field: &str, key: &str, value: String) {
+fn put_data(node: &mut Node, field: &str, key: &str, value: String) -> Result<()> {
     if node.get(field).is_none() {
         node.put(field, Node::empty_map());
     }
-    if let Some(data) = node.get_mut(field) {
-        data.put(key, Node::string(value));
+    match node.get_mut(field) {
+        Some(data) => data.set_field(key, Scalar::string(value)),
+        None => Ok(()),
     }
 }
 
@@ -218,7 +219,7 @@ pub(crate) fn absorb(resources: &mut Resources, mut resource: Resource) -> Resul
             data.extend(resource.node.get(field).map(value_texts).unwrap_or_default());
             resource.node.remove(field);
             if !data.is_empty() {
-                resource.node.put(field, Node::of_texts(&data));
+                resource.node.put(field, Node::of_texts(&data)?);
             }
         }
     }

@@ -132,6 +132,7 @@ impl Node {
                 *old = Node::Scalar(scalar);
             }
             None => {
+                check_new_key(field)?;
                 let is_string = matches!(scalar.tag, Tag::Str | Tag::Unset);
                 if is_string && scalar.style == Style::Plain && Looks::of_version_1_1(&scalar.text).tag() != Tag::Str {
                     scalar.style = Style::DoubleQuoted;
@@ -154,13 +155,12 @@ impl Node {
     }
 
     /// A map of strings.
-    pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Node {
-        Node::Map(
-            texts
-                .iter()
-                .map(|(key, value)| (key.clone(), Node::string(value.clone())))
-                .collect(),
-        )
+    pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Result<Node> {
+        texts.keys().try_for_each(|it| check_new_key(it))?;
+        let fields = texts
+            .iter()
+            .map(|(key, value)| (key.clone(), Node::string(value.clone())));
+        Ok(Node::Map(fields.collect()))
     }
 
     pub(crate) fn to_json(&self) -> Result<Json> {
@@ -235,6 +235,17 @@ fn scalar(text: &str, tag: Tag) -> Node {
         tag,
         style: Style::Plain,
     })
+}
+
+/// An error when a key that is added would be read as something else than a string: kustomize writes it without quotes,
+/// and cannot read that again.
+pub(crate) fn check_new_key(key: &str) -> Result<()> {
+    match Looks::of(key).tag() {
+        Tag::Str => Ok(()),
+        _ => Err(KustomizeError::wrong(format!(
+            "the key `{key}` looks like a number, a truth, a date or nothing, and kustomize cannot write it; choose another"
+        ))),
+    }
 }
 
 /// A JSON value with its numbers as they are after YAML was read into Go's floats.

@@ -117,10 +117,10 @@ fn any_patch(rule: &PatchRule, loader: &Loader) -> Result<Option<AnyPatch>> {
         (Ok(mut patches), _) => {
             for patch in &mut patches {
                 if rule.allow_name_change {
-                    patch.enable(ALLOW_NAME_CHANGE);
+                    patch.enable(ALLOW_NAME_CHANGE)?;
                 }
                 if rule.allow_kind_change {
-                    patch.enable(ALLOW_KIND_CHANGE);
+                    patch.enable(ALLOW_KIND_CHANGE)?;
                 }
             }
             if rule.target.is_some() && patches.len() > 1 {
@@ -260,6 +260,6 @@ fn apply_json(target: &mut Resource, patch: &JsonPatch) -> Result<()> {
     target.node = Node::of_json(&with_floats(patched));
     let mut annotations = target.annotations();
     annotations.extend(internal);
-    target.set_annotations(&annotations);
+    target.set_annotations(&annotations)?;
     target.node.check_size()
 }

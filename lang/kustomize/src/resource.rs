@@ -214,20 +214,23 @@ impl Resource {
         self.metadata_map("labels").map(Node::texts).unwrap_or_default()
     }
 
-    pub(crate) fn set_annotations(&mut self, texts: &Texts) {
-        self.set_metadata_map("annotations", texts);
+    pub(crate) fn set_annotations(&mut self, texts: &Texts) -> Result<()> {
+        self.set_metadata_map("annotations", texts)
     }
 
-    pub(crate) fn set_labels(&mut self, texts: &Texts) {
-        self.set_metadata_map("labels", texts);
+    pub(crate) fn set_labels(&mut self, texts: &Texts) -> Result<()> {
+        self.set_metadata_map("labels", texts)
     }
 
-    fn set_metadata_map(&mut self, field: &str, texts: &Texts) {
-        let Some(metadata) = self.metadata() else { return };
+    fn set_metadata_map(&mut self, field: &str, texts: &Texts) -> Result<()> {
+        let Some(metadata) = self.metadata() else {
+            return Ok(());
+        };
         metadata.remove(field);
         if !texts.is_empty() {
-            metadata.put(field, Node::of_texts(texts));
+            metadata.put(field, Node::of_texts(texts)?);
         }
+        Ok(())
     }
 
     pub(crate) fn has_annotation(&self, name: &str, value: &str) -> bool {
@@ -236,10 +239,10 @@ impl Resource {
             .is_some_and(|it| it.text() == value)
     }
 
-    pub(crate) fn enable(&mut self, annotation: &str) {
+    pub(crate) fn enable(&mut self, annotation: &str) -> Result<()> {
         let mut annotations = self.annotations();
         annotations.insert(annotation.to_owned(), ENABLED.to_owned());
-        self.set_annotations(&annotations);
+        self.set_annotations(&annotations)
     }
 
     pub(crate) fn set_name(&mut self, name: &str) -> Result<()> {
@@ -276,7 +279,7 @@ impl Resource {
     pub(crate) fn copy_metadata_of(&mut self, other: &Resource) -> Result<()> {
         let mut labels = other.labels();
         labels.extend(self.labels());
-        self.set_labels(&labels);
+        self.set_labels(&labels)?;
         let (own, others) = (self.annotations(), other.annotations());
         let mut merged = others.clone();
         merged.extend(own.clone());
@@ -289,7 +292,7 @@ impl Resource {
         if !own.contains_key(NEEDS_HASH_SUFFIX) {
             merged.remove(NEEDS_HASH_SUFFIX);
         }
-        self.set_annotations(&merged);
+        self.set_annotations(&merged)?;
         self.set_name(other.name())?;
         self.set_namespace(other.namespace())
     }
@@ -302,10 +305,10 @@ impl Resource {
     }
 
     /// What is left for whoever applies it.
-    pub(crate) fn remove_build_annotations(&mut self) {
+    pub(crate) fn remove_build_annotations(&mut self) -> Result<()> {
         let mut annotations = self.annotations();
         annotations.retain(|name, _| !BUILD_ANNOTATIONS.contains(&&**name) && !ORIGINS.contains(&&**name));
-        self.set_annotations(&annotations);
+        self.set_annotations(&annotations)
     }
 
     /// An error when it is no object of Kubernetes: one has a kind and a name.

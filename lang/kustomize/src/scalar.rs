@@ -194,7 +194,8 @@ pub(crate) fn float(value: f64) -> Option<Json> {
         return None;
     }
     if value.fract() == 0.0 && value.abs() < 1e21 {
-        let text = format!("{value:.0}");
+        // The shortest digits, filled up with zeros.
+        let text = format!("{value}");
         if let Ok(whole) = text.parse::<i64>() {
             return Some(Json::from(whole));
         }

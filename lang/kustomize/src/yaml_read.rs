@@ -114,7 +114,9 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::Scalar(text, style, anchor, tag) => {
                 values += 1;
-                let node = scalar(&text, style, tag.as_deref(), line)?;
+                // Where nothing is written, the parser says `~`.
+                let nothing = style == ScalarStyle::Plain && span.start.index() == span.end.index();
+                let node = scalar(if nothing { "" } else { &text }, style, tag.as_deref(), line)?;
                 if let (Node::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut()) {
                     if anchor > 0 {
                         anchors.insert(anchor, (node.clone(), 1));
