@@ -8,7 +8,7 @@ use crate::{
     identity::Gvk,
     node::Node,
     resource::Resource,
-    scalar::{Scalar, Style, Tag},
+    scalar::{Scalar, Tag},
 };
 
 const TABLE: &str = include_str!("field_specs.txt");
@@ -178,11 +178,7 @@ fn walk(
     let kind = match created {
         Created::Nothing => None,
         _ if is_list => None,
-        Created::Scalar(tag) if path.len() == 1 => Some(Node::Scalar(Scalar {
-            text: String::new(),
-            tag,
-            style: Style::Plain,
-        })),
+        Created::Scalar(tag) if path.len() == 1 => Some(Node::Scalar(Scalar::tagged("", tag))),
         _ => Some(Node::empty_map()),
     };
     let of_null = if is_list {
@@ -225,9 +221,4 @@ pub(crate) fn split_path(path: &str, separator: char) -> Vec<String> {
         }
     }
     parts
-}
-
-/// Sets a string in a map, of labels or annotations.
-pub(crate) fn set_text(map: &mut Node, key: &str, value: &str) -> Result<()> {
-    map.set_field(key, Scalar::string(value))
 }

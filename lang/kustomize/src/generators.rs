@@ -11,7 +11,7 @@ use crate::{
     kustomization::GeneratorRule,
     node::Node,
     resource::{ENABLED, GENERATOR_BEHAVIOR, NEEDS_HASH_SUFFIX, Resource, Resources},
-    scalar::{Scalar, Style, Tag},
+    scalar::{Scalar, Tag},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,14 +75,9 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
     annotations.insert(GENERATOR_BEHAVIOR.to_owned(), behavior.to_owned());
     resource.set_annotations(&annotations)?;
     if rule.options.immutable {
-        resource.node.put(
-            "immutable",
-            Node::Scalar(Scalar {
-                text: "true".to_owned(),
-                tag: Tag::Bool,
-                style: Style::Plain,
-            }),
-        );
+        resource
+            .node
+            .put("immutable", Node::Scalar(Scalar::tagged("true", Tag::Bool)));
     }
     Ok(resource)
 }

@@ -210,18 +210,19 @@ fn merge_maps(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>,
             Merged::Nothing => {
                 old.remove(&name);
             }
-            Merged::Kept(value) | Merged::Replaced(value) | Merged::Null(value) => put(&mut old, &name, value),
+            Merged::Kept(Node::Scalar(_)) | Merged::Null(_) => {}
+            Merged::Kept(value) | Merged::Replaced(value) => put(&mut old, &name, value),
         }
     }
     Ok(if kept { Merged::Kept(old) } else { Merged::Replaced(old) })
 }
 
 // A value that takes the place of another one is written as that one was.
-fn put(map: &mut Node, name: &str, mut value: Node) {
-    if let (Some(Node::Scalar(old)), Node::Scalar(new)) = (map.get(name), &mut value) {
-        new.style = old.style;
+fn put(map: &mut Node, name: &str, value: Node) {
+    match (map.get_mut(name), value) {
+        (Some(Node::Scalar(old)), Node::Scalar(new)) => old.become_value_of(new),
+        (_, value) => map.put(name, value),
     }
-    map.put(name, value);
 }
 
 fn merge_lists(
@@ -234,18 +235,17 @@ fn merge_lists(
     let Some(Start { old, new, same, kept }) = start(old, new, same)? else {
         return Ok(Merged::Nothing);
     };
-    let (Node::List(mut old), mut new) = (old, new) else {
+    let Node::List(mut old) = old else {
         return Ok(Merged::Nothing);
     };
-    let new_items: Option<&mut Vec<Node>> = match &mut new {
-        Some(Node::List(items)) => Some(items),
-        _ => None,
+    let mut new_items = match new {
+        Some(Node::List(items)) => items,
+        _ => Vec::new(),
     };
-    let empty = Vec::new();
     let mut wanted = if keys.is_empty() {
-        single_values(new_items.as_deref().unwrap_or(&empty), &old)
+        single_values(&new_items, &old)
     } else {
-        values_of(new_items.as_deref().unwrap_or(&empty), &old, keys)
+        values_of(&new_items, &old, keys)
     };
     let keys: &[&str] = if keys.is_empty() { &[""] } else { keys };
     if keys.len() > 1 {
@@ -261,11 +261,19 @@ fn merge_lists(
         let (item_keys, item_values) = valid(std::slice::from_ref(&valid_values), &valid_values, &valid_keys);
         let old_at = position(&old, &item_keys, &item_values);
         let old_item = old_at.map(|at| old[at].clone());
+        // A directive is taken out of the item for good: who comes to it again finds none.
         let new_item = if same {
+            if let Some(at) = old_at {
+                take_directive(Some(&mut old[at]))?;
+            }
             old_item.clone()
         } else {
-            let items = new_items.as_deref().unwrap_or(&empty);
-            position(items, &item_keys, &item_values).map(|at| items[at].clone())
+            position(&new_items, &item_keys, &item_values)
+                .map(|at| {
+                    let item = new_items[at].clone();
+                    take_directive(Some(&mut new_items[at])).map(|_| item)
+                })
+                .transpose()?
         };
         let merged = merge(items_schema, old_item, new_item, same)?;
         let (mut value, in_place) = match merged {
@@ -273,6 +281,9 @@ fn merge_lists(
             Merged::Kept(value) => (Some(value), true),
             Merged::Replaced(value) | Merged::Null(value) => (Some(value), false),
         };
+        if let (Some(value), true, Some(at)) = (&value, in_place, old_at) {
+            old[at] = value.clone();
+        }
         if value
             .as_ref()
             .is_none_or(|it| it.is_null() || matches!(it, Node::Map(fields) if fields.is_empty()))

@@ -1,13 +1,13 @@
 //! A document of YAML as kustomize holds it: ordered maps, lists, and scalars that remember how they were written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value as Json;
 
 use crate::{
     error::{KustomizeError, Result},
     limits,
-    scalar::{Looks, Scalar, Style, Tag, float, float_text},
+    scalar::{Looks, Scalar, Shared, Style, Tag, float, float_text},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -98,11 +98,10 @@ impl Node {
     }
 
     /// Sets a scalar where a scalar is: it is written as the one before it was.
-    pub(crate) fn overwrite(&mut self, mut scalar: Scalar) -> Result<()> {
+    pub(crate) fn overwrite(&mut self, scalar: Scalar) -> Result<()> {
         match self {
             Node::Scalar(old) => {
-                scalar.style = old.style;
-                *old = scalar;
+                old.become_value_of(scalar);
                 Ok(())
             }
             other => Err(KustomizeError::wrong(format!(
@@ -124,11 +123,9 @@ impl Node {
             )));
         };
         match fields.iter_mut().find(|it| it.0 == field) {
+            Some((_, Node::Scalar(old))) => old.become_value_of(scalar),
             Some((_, old)) => {
-                scalar.style = match old {
-                    Node::Scalar(old) => old.style,
-                    _ => Style::Plain,
-                };
+                scalar.style = Style::Plain;
                 *old = Node::Scalar(scalar);
             }
             None => {
@@ -161,6 +158,51 @@ impl Node {
             .iter()
             .map(|(key, value)| (key.clone(), Node::string(value.clone())));
         Ok(Node::Map(fields.collect()))
+    }
+
+    /// All scalars of it.
+    fn visit_scalars(&mut self, visit: &mut dyn FnMut(&mut Scalar)) {
+        match self {
+            Node::Scalar(it) => visit(it),
+            Node::List(items) => items.iter_mut().for_each(|it| it.visit_scalars(visit)),
+            Node::Map(fields) => fields.iter_mut().for_each(|it| it.1.visit_scalars(visit)),
+        }
+    }
+
+    /// A copy that shares no value.
+    pub(crate) fn unshared(&self) -> Node {
+        let mut copy = self.clone();
+        copy.visit_scalars(&mut |it| it.shared = None);
+        copy
+    }
+
+    /// Gives values that are one with `scalar` its style.
+    pub(crate) fn style_shared(&mut self, scalar: &Scalar) {
+        self.visit_scalars(&mut |it| {
+            if it.shared.map(Shared::id) == scalar.shared.map(Shared::id) {
+                it.style = scalar.style;
+            }
+        });
+    }
+
+    /// Gives values that are one the text that was written last.
+    pub(crate) fn settle_shared(&mut self) {
+        let mut last: HashMap<u64, Scalar> = HashMap::new();
+        self.visit_scalars(&mut |it| {
+            if let Some(shared) = it.shared {
+                let newest = last.entry(shared.id()).or_insert_with(|| it.clone());
+                if newest.shared.is_some_and(|newest| newest.written() < shared.written()) {
+                    *newest = it.clone();
+                }
+            }
+        });
+        if !last.is_empty() {
+            self.visit_scalars(&mut |it| {
+                if let Some(newest) = it.shared.and_then(|shared| last.get(&shared.id())) {
+                    *it = newest.clone();
+                }
+            });
+        }
     }
 
     pub(crate) fn to_json(&self) -> Result<Json> {
@@ -230,11 +272,7 @@ impl Node {
 }
 
 fn scalar(text: &str, tag: Tag) -> Node {
-    Node::Scalar(Scalar {
-        text: text.to_owned(),
-        tag,
-        style: Style::Plain,
-    })
+    Node::Scalar(Scalar::tagged(text, tag))
 }
 
 /// An error when a key that is added would be read as something else than a string: kustomize writes it without quotes,

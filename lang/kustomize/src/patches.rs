@@ -239,6 +239,7 @@ fn merge_into(target: &mut Resource, patch: &Resource) -> Result<()> {
     if !names_change {
         target.set_name(&name)?;
     }
+    target.node.settle_shared();
     target.set_namespace(&namespace)
 }
 

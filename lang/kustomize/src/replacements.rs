@@ -194,6 +194,7 @@ fn set_target(target: &ReplacementTarget, value: &Node, resources: &mut Resource
                 ..error
             })?;
         }
+        resource.node.settle_shared();
         resource.node.check_size()?;
     }
     Ok(())
@@ -239,9 +240,12 @@ fn set(field: &mut Node, value: &Node, options: &FieldOptions) -> Result<()> {
     }
     match field {
         // The type stays: a number that is set into a string is one.
-        Node::Scalar(old) => old.text = text,
+        Node::Scalar(old) => {
+            old.text = text;
+            old.touch();
+        }
         other => {
-            *other = value.clone();
+            *other = value.unshared();
             if let Node::Scalar(it) = other {
                 it.text = text;
             }
@@ -281,7 +285,7 @@ fn set_inside_text(node: &mut Node, parts: &[String], value: &Node, created: Opt
     for place in &found.places {
         match at_mut(&mut document, place) {
             Some(Node::Scalar(old)) => value.text().clone_into(&mut old.text),
-            Some(other) => *other = value.clone(),
+            Some(other) => *other = value.unshared(),
             None => {}
         }
     }

@@ -1,6 +1,8 @@
 //! YAML's scalars as go-yaml 3 reads and writes them: kustomize keeps their text and their tag apart, so that a number that
 //! is set into the place of a string stays a string, and a text that is set into the place of a number is an error.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Number, Value as Json};
 
 use crate::error::{KustomizeError, Result};
@@ -32,15 +34,49 @@ pub(crate) struct Scalar {
     pub text: String,
     pub tag: Tag,
     pub style: Style,
+    pub shared: Option<Shared>,
+}
+
+/// Upstream puts one and the same value into all fields of an object that get a label or an annotation, so that whoever
+/// changes one of them later changes all. Values with one `id` are one; the one that was written last counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shared {
+    id: u64,
+    written: u64,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        let id = Shared::next();
+        Shared { id, written: id }
+    }
+
+    fn next() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn id(self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn written(self) -> u64 {
+        self.written
+    }
 }
 
 impl Scalar {
     /// A string, whatever it looks like.
     pub(crate) fn string(text: impl Into<String>) -> Self {
+        Scalar::tagged(text, Tag::Str)
+    }
+
+    pub(crate) fn tagged(text: impl Into<String>, tag: Tag) -> Self {
         Scalar {
             text: text.into(),
-            tag: Tag::Str,
+            tag,
             style: Style::Plain,
+            shared: None,
         }
     }
 
@@ -50,6 +86,21 @@ impl Scalar {
             text: text.into(),
             tag: Tag::Unset,
             style,
+            shared: None,
+        }
+    }
+
+    /// Takes over another value. It is written as this one was.
+    pub(crate) fn become_value_of(&mut self, other: Scalar) {
+        self.text = other.text;
+        self.tag = other.tag;
+        self.touch();
+    }
+
+    /// Notes that it was written.
+    pub(crate) fn touch(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.written = Shared::next();
         }
     }
 

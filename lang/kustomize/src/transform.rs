@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::{
     build::Loader,
     error::{KustomizeError, Result},
-    field_spec::{Created, FieldSpec, defaults, merged, set_text, visit},
+    field_spec::{Created, FieldSpec, defaults, merged, visit},
     identity::Gvk,
     kustomization::{ImageRule, Kustomization, LabelRule},
     names::{self, Affix},
@@ -17,7 +17,7 @@ use crate::{
     patches::Patches,
     replacements,
     resource::Resources,
-    scalar::{Scalar, Style, Tag},
+    scalar::{Scalar, Shared, Style, Tag},
     selector::expression,
 };
 
@@ -110,9 +110,19 @@ fn label_fields(rule: &LabelRule) -> Result<Vec<FieldSpec>> {
 fn set_texts(resources: &mut Resources, texts: &BTreeMap<String, String>, specs: &[FieldSpec]) -> Result<()> {
     for resource in &mut resources.list {
         for (key, value) in texts {
+            let mut text = Scalar::string(value.clone());
+            text.shared = Some(Shared::new());
             for spec in specs {
-                visit(resource, spec, Created::Map, &mut |node| set_text(node, key, value))?;
+                visit(resource, spec, Created::Map, &mut |node| {
+                    // All of them are written as the last one was that has been there.
+                    if let Some(Node::Scalar(old)) = node.get(key) {
+                        text.style = old.style;
+                    }
+                    node.set_field(key, text.clone())
+                })?;
             }
+            resource.node.style_shared(&text);
+            resource.node.settle_shared();
         }
     }
     Ok(())
@@ -124,11 +134,7 @@ fn set_replicas(resources: &mut Resources, name: &str, count: i64) -> Result<()>
         for at in resources.by_any_id(|id| id.name == name && id.gvk.is_selected_by(&spec.gvk))? {
             found = true;
             visit(&mut resources.list[at], spec, Created::Scalar(Tag::Int), &mut |node| {
-                node.overwrite(Scalar {
-                    text: count.to_string(),
-                    tag: Tag::Int,
-                    style: Style::Plain,
-                })
+                node.overwrite(Scalar::tagged(count.to_string(), Tag::Int))
             })?;
         }
     }

@@ -294,9 +294,8 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&YamlTag>, line: usize) ->
         _ => (Looks::of(text).tag(), style),
     };
     Ok(Node::Scalar(Scalar {
-        text: text.to_owned(),
-        tag,
         style,
+        ..Scalar::tagged(text, tag)
     }))
 }
 
