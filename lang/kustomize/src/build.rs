@@ -9,7 +9,7 @@ use crate::{
     order, references,
     resource::{LOCAL_CONFIG, NEEDS_HASH_SUFFIX, Resources, read_resources},
     transform,
-    tree::{Found, KustomizeFiles, is_below, is_remote, joined},
+    tree::{KustomizeFiles, TreeFound, is_below, is_remote, joined},
 };
 
 /// Builds a folder of the tree, and gives its objects in the order of `kustomize build`. The root is the empty path.
@@ -87,18 +87,18 @@ impl<'a> Loader<'a> {
             Err(error) => return Err(error),
         };
         match self.files.find(&path)? {
-            Found::File(_) if !is_below(&path, self.folder) => Err(KustomizeError::refused(format!(
+            TreeFound::File(_) if !is_below(&path, self.folder) => Err(KustomizeError::refused(format!(
                 "`{entry}` is outside of the folder of the kustomization file, which may read only files in it or below"
             ))),
-            Found::File(content) => {
+            TreeFound::File(content) => {
                 self.cost.read(content.len()).map_err(|it| it.in_file(&path))?;
                 Ok(content)
             }
-            Found::Folder => Err(KustomizeError::wrong(format!(
+            TreeFound::Folder => Err(KustomizeError::wrong(format!(
                 "`{entry}` is a folder, and a file is expected"
             ))),
-            Found::Nothing if is_remote(entry) => Err(refused()),
-            Found::Nothing => Err(KustomizeError::wrong(format!("there is no file `{entry}`"))),
+            TreeFound::Nothing if is_remote(entry) => Err(refused()),
+            TreeFound::Nothing => Err(KustomizeError::wrong(format!("there is no file `{entry}`"))),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Builder<'_> {
         let mut found = None;
         for name in FILE_NAMES {
             let path = joined(folder, name)?;
-            if let Found::File(content) = self.files.find(&path)? {
+            if let TreeFound::File(content) = self.files.find(&path)? {
                 if found.is_some() {
                     return Err(
                         KustomizeError::wrong("the folder has more than one kustomization file; keep one")
@@ -190,7 +190,7 @@ impl Builder<'_> {
             Err(_) if is_remote(entry) => String::new(),
             path => path?,
         };
-        let is_folder = matches!(self.files.find(&path)?, Found::Folder) && !(path.is_empty() && is_remote(entry));
+        let is_folder = matches!(self.files.find(&path)?, TreeFound::Folder) && !(path.is_empty() && is_remote(entry));
         if !is_folder {
             let content = loader.load(entry)?;
             let mut found = Resources::default();
@@ -220,7 +220,7 @@ impl Builder<'_> {
             )));
         }
         let folder = joined(&target.folder, entry)?;
-        if !matches!(self.files.find(&folder)?, Found::Folder) {
+        if !matches!(self.files.find(&folder)?, TreeFound::Folder) {
             return Err(KustomizeError::wrong(format!("there is no folder `{entry}`")));
         }
         if let Some(at) = chain.iter().position(|it| is_below(it, &folder)) {

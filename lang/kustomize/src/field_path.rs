@@ -4,7 +4,7 @@
 use crate::{
     error::{KustomizeError, Result},
     field_spec::split_path,
-    node::Node,
+    node::YamlNode,
     scalar::{Scalar, Style},
     selector::expression,
     yaml_read::{EqualKeys, first_document},
@@ -60,9 +60,9 @@ fn condition(part: &str) -> Result<(&str, &str)> {
         .ok_or_else(|| KustomizeError::wrong(format!("`{part}` selects no item of a list; write [field=value]")))
 }
 
-fn items<'a>(node: &'a Node, part: &str) -> Result<&'a [Node]> {
+fn items<'a>(node: &'a YamlNode, part: &str) -> Result<&'a [YamlNode]> {
     match node {
-        Node::List(items) => Ok(items),
+        YamlNode::List(items) => Ok(items),
         it if it.is_null() => Ok(&[]),
         it => Err(KustomizeError::wrong(format!(
             "`{part}` stands for items of a list, and there is {}",
@@ -72,7 +72,7 @@ fn items<'a>(node: &'a Node, part: &str) -> Result<&'a [Node]> {
 }
 
 /// The one value at a path, if there is one. Conditions are compared as they are.
-pub(crate) fn lookup(node: &Node, parts: &[String]) -> Result<Option<Vec<Step>>> {
+pub(crate) fn lookup(node: &YamlNode, parts: &[String]) -> Result<Option<Vec<Step>>> {
     let mut steps = Vec::new();
     let mut node = node;
     for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
@@ -103,7 +103,7 @@ pub(crate) fn lookup(node: &Node, parts: &[String]) -> Result<Option<Vec<Step>>>
         }
         match node {
             it if it.is_null() => return Ok(None),
-            Node::Map(_) => {}
+            YamlNode::Map(_) => {}
             it => {
                 return Err(KustomizeError::wrong(format!(
                     "a map with `{part}` is expected, and there is {}",
@@ -118,22 +118,22 @@ pub(crate) fn lookup(node: &Node, parts: &[String]) -> Result<Option<Vec<Step>>>
     Ok(Some(steps))
 }
 
-pub(crate) fn at<'a>(mut node: &'a Node, steps: &[Step]) -> Option<&'a Node> {
+pub(crate) fn at<'a>(mut node: &'a YamlNode, steps: &[Step]) -> Option<&'a YamlNode> {
     for step in steps {
         node = match (step, node) {
             (Step::Field(name), node) => node.get(name)?,
-            (Step::Item(at), Node::List(items)) => items.get(*at)?,
+            (Step::Item(at), YamlNode::List(items)) => items.get(*at)?,
             _ => return None,
         };
     }
     Some(node)
 }
 
-pub(crate) fn at_mut<'a>(mut node: &'a mut Node, steps: &[Step]) -> Option<&'a mut Node> {
+pub(crate) fn at_mut<'a>(mut node: &'a mut YamlNode, steps: &[Step]) -> Option<&'a mut YamlNode> {
     for step in steps {
         node = match (step, node) {
             (Step::Field(name), node) => node.get_mut(name)?,
-            (Step::Item(at), Node::List(items)) => items.get_mut(*at)?,
+            (Step::Item(at), YamlNode::List(items)) => items.get_mut(*at)?,
             _ => return None,
         };
     }
@@ -149,26 +149,26 @@ pub(crate) struct Matches {
 }
 
 /// All values at a path. With `created`, what is missing is created, as the value says.
-pub(crate) fn matches(node: &mut Node, parts: &[String], created: Option<&Node>) -> Result<Matches> {
+pub(crate) fn matches(node: &mut YamlNode, parts: &[String], created: Option<&YamlNode>) -> Result<Matches> {
     let mut found = Matches::default();
     find(node, parts, created, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
 /// What is created for a part, by the part that follows.
-fn blank(next: Option<&String>, value: &Node) -> Node {
+fn blank(next: Option<&String>, value: &YamlNode) -> YamlNode {
     match (next.map(String::as_str).filter(|it| !it.is_empty()), value) {
-        (Some(next), _) if is_condition(next) || index(next).is_some() => Node::List(Vec::new()),
-        (Some(_), _) | (None, Node::Map(_)) => Node::empty_map(),
-        (None, Node::List(_)) => Node::List(Vec::new()),
-        (None, Node::Scalar(_)) => Node::Scalar(Scalar::untagged("", Style::Plain)),
+        (Some(next), _) if is_condition(next) || index(next).is_some() => YamlNode::List(Vec::new()),
+        (Some(_), _) | (None, YamlNode::Map(_)) => YamlNode::empty_map(),
+        (None, YamlNode::List(_)) => YamlNode::List(Vec::new()),
+        (None, YamlNode::Scalar(_)) => YamlNode::Scalar(Scalar::untagged("", Style::Plain)),
     }
 }
 
 fn find(
-    node: &mut Node,
+    node: &mut YamlNode,
     parts: &[String],
-    created: Option<&Node>,
+    created: Option<&YamlNode>,
     steps: &mut Vec<Step>,
     found: &mut Matches,
 ) -> Result<()> {
@@ -179,11 +179,13 @@ fn find(
     let rest = &parts[1..];
     if let Some(at) = index(part) {
         let length = items(node, part)?.len();
-        if let (Some(value), Node::List(items)) = (created.filter(|_| at == length), &mut *node) {
+        if let (Some(value), YamlNode::List(items)) = (created.filter(|_| at == length), &mut *node) {
             items.push(blank(rest.first(), value));
         }
         return match node {
-            Node::List(items) if at < items.len() => inner(&mut items[at], Step::Item(at), rest, created, steps, found),
+            YamlNode::List(items) if at < items.len() => {
+                inner(&mut items[at], Step::Item(at), rest, created, steps, found)
+            }
             _ => Err(KustomizeError::wrong(format!(
                 "the list has {length} items, and none at {at}"
             ))),
@@ -194,7 +196,7 @@ fn find(
     }
     if part == "*" {
         items(node, part)?;
-        let Node::List(items) = node else { return Ok(()) };
+        let YamlNode::List(items) = node else { return Ok(()) };
         for (at, item) in items.iter_mut().enumerate() {
             inner(item, Step::Item(at), rest, created, steps, found)?;
         }
@@ -202,7 +204,7 @@ fn find(
     }
     match node {
         it if it.is_null() => return Ok(()),
-        Node::Map(_) => {}
+        YamlNode::Map(_) => {}
         it => {
             return Err(KustomizeError::wrong(format!(
                 "a map with `{part}` is expected, and there is {}",
@@ -215,7 +217,7 @@ fn find(
         node.put(part, blank(rest.first(), value));
     }
     let Some(field) = node.get_mut(part) else { return Ok(()) };
-    if let Node::Scalar(scalar) = field
+    if let YamlNode::Scalar(scalar) = field
         && !rest.is_empty()
     {
         let mut inside = first_document(&scalar.text, EqualKeys::Refused)?
@@ -228,10 +230,10 @@ fn find(
 }
 
 fn inner(
-    node: &mut Node,
+    node: &mut YamlNode,
     step: Step,
     rest: &[String],
-    created: Option<&Node>,
+    created: Option<&YamlNode>,
     steps: &mut Vec<Step>,
     found: &mut Matches,
 ) -> Result<()> {
@@ -243,16 +245,16 @@ fn inner(
 
 /// Items by a condition, whose value is a regular expression that may fit a part.
 fn find_items(
-    node: &mut Node,
+    node: &mut YamlNode,
     parts: &[String],
-    created: Option<&Node>,
+    created: Option<&YamlNode>,
     steps: &mut Vec<Step>,
     found: &mut Matches,
 ) -> Result<()> {
     let part = &parts[0];
     let (field, pattern) = condition(part)?;
     items(node, part)?;
-    let Node::List(list) = node else {
+    let YamlNode::List(list) = node else {
         return match created {
             Some(_) => Err(KustomizeError::wrong(format!(
                 "`{part}` is an item of a list, which is null"
@@ -261,8 +263,8 @@ fn find_items(
         };
     };
     let fits = expression(pattern)?;
-    let written = |it: &Node| match it {
-        Node::Scalar(it) => it.written(),
+    let written = |it: &YamlNode| match it {
+        YamlNode::Scalar(it) => it.written(),
         _ => String::new(),
     };
     for again in [false, true] {
@@ -286,10 +288,10 @@ fn find_items(
         if again {
             break;
         }
-        let value = Node::Scalar(Scalar::untagged(pattern, Style::Plain));
+        let value = YamlNode::Scalar(Scalar::untagged(pattern, Style::Plain));
         list.push(match field {
             "" => value,
-            field => Node::Map(vec![(field.to_owned(), value)]),
+            field => YamlNode::Map(vec![(field.to_owned(), value)]),
         });
     }
     Err(KustomizeError::wrong(format!(

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use crate::{
     error::{KustomizeError, Result},
     identity::Gvk,
-    node::Node,
-    resource::Resource,
+    node::YamlNode,
+    resource::BuildObject,
     scalar::{Scalar, Tag},
 };
 
@@ -128,10 +128,10 @@ pub(crate) enum Created {
 
 /// Calls `set` with every value that a field leads to.
 pub(crate) fn visit(
-    resource: &mut Resource,
+    resource: &mut BuildObject,
     spec: &FieldSpec,
     created: Created,
-    set: &mut dyn FnMut(&mut Node) -> Result<()>,
+    set: &mut dyn FnMut(&mut YamlNode) -> Result<()>,
 ) -> Result<()> {
     let it = resource.gvk();
     if !it.is_selected_by(&spec.gvk) {
@@ -149,19 +149,19 @@ pub(crate) fn visit(
 }
 
 fn walk(
-    node: &mut Node,
+    node: &mut YamlNode,
     path: &[String],
     created: Created,
-    set: &mut dyn FnMut(&mut Node) -> Result<()>,
+    set: &mut dyn FnMut(&mut YamlNode) -> Result<()>,
 ) -> Result<()> {
     let Some(part) = path.first() else {
         return set(node);
     };
     match node {
         it if it.is_null() => return Ok(()),
-        Node::List(items) => return items.iter_mut().try_for_each(|it| walk(it, path, created, set)),
-        Node::Map(_) => {}
-        Node::Scalar(_) => {
+        YamlNode::List(items) => return items.iter_mut().try_for_each(|it| walk(it, path, created, set)),
+        YamlNode::Map(_) => {}
+        YamlNode::Scalar(_) => {
             return Err(KustomizeError::wrong(format!(
                 "a map or a list with `{part}` is expected, and there is a single value"
             )));
@@ -178,11 +178,11 @@ fn walk(
     let kind = match created {
         Created::Nothing => None,
         _ if is_list => None,
-        Created::Scalar(tag) if path.len() == 1 => Some(Node::Scalar(Scalar::tagged("", tag))),
-        _ => Some(Node::empty_map()),
+        Created::Scalar(tag) if path.len() == 1 => Some(YamlNode::Scalar(Scalar::tagged("", tag))),
+        _ => Some(YamlNode::empty_map()),
     };
     let of_null = if is_list {
-        Some(Node::List(Vec::new()))
+        Some(YamlNode::List(Vec::new()))
     } else {
         kind.clone()
     };

@@ -9,8 +9,8 @@ use crate::{
     build::Loader,
     error::{KustomizeError, Result},
     kustomization::GeneratorRule,
-    node::Node,
-    resource::{ENABLED, GENERATOR_BEHAVIOR, NEEDS_HASH_SUFFIX, Resource, Resources},
+    node::YamlNode,
+    resource::{BuildObject, ENABLED, GENERATOR_BEHAVIOR, NEEDS_HASH_SUFFIX, Resources},
     scalar::{Scalar, Tag},
 };
 
@@ -21,7 +21,7 @@ pub(crate) enum Generated {
 }
 
 /// Makes the object of a generator.
-pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -> Result<Resource> {
+pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -> Result<BuildObject> {
     if rule.name.is_empty() {
         return Err(KustomizeError::wrong("it has no `name`"));
     }
@@ -31,14 +31,14 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
     } else {
         "ConfigMap"
     };
-    let mut metadata = Node::empty_map();
-    metadata.put("name", Node::string(rule.name.clone()));
+    let mut metadata = YamlNode::empty_map();
+    metadata.put("name", YamlNode::string(rule.name.clone()));
     if !rule.namespace.is_empty() {
-        metadata.put("namespace", Node::string(rule.namespace.clone()));
+        metadata.put("namespace", YamlNode::string(rule.namespace.clone()));
     }
-    let mut node = Node::empty_map();
-    node.put("apiVersion", Node::string("v1"));
-    node.put("kind", Node::string(name));
+    let mut node = YamlNode::empty_map();
+    node.put("apiVersion", YamlNode::string("v1"));
+    node.put("kind", YamlNode::string(name));
     node.put("metadata", metadata);
     match kind {
         Generated::Secret => {
@@ -47,8 +47,8 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
             } else {
                 &rule.secret_type
             };
-            node.put("type", Node::string(secret_type));
-            node.put("data", Node::empty_map());
+            node.put("type", YamlNode::string(secret_type));
+            node.put("data", YamlNode::empty_map());
             for (key, value) in &pairs {
                 put_data(&mut node, "data", key, encoded(value))?;
             }
@@ -62,7 +62,7 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
             }
         }
     }
-    let mut resource = Resource { node };
+    let mut resource = BuildObject { node };
     resource.set_labels(&rule.options.labels)?;
     let mut annotations = rule.options.annotations.clone();
     if !rule.options.disable_name_suffix_hash {
@@ -77,14 +77,14 @@ pub(crate) fn generate(kind: Generated, rule: &GeneratorRule, loader: &Loader) -
     if rule.options.immutable {
         resource
             .node
-            .put("immutable", Node::Scalar(Scalar::tagged("true", Tag::Bool)));
+            .put("immutable", YamlNode::Scalar(Scalar::tagged("true", Tag::Bool)));
     }
     Ok(resource)
 }
 
-fn put_data(node: &mut Node, field: &str, key: &str, value: String) -> Result<()> {
+fn put_data(node: &mut YamlNode, field: &str, key: &str, value: String) -> Result<()> {
     if node.get(field).is_none() {
-        node.put(field, Node::empty_map());
+        node.put(field, YamlNode::empty_map());
     }
     match node.get_mut(field) {
         Some(data) => data.set_field(key, Scalar::string(value)),
@@ -182,7 +182,7 @@ fn variables(content: &[u8]) -> Result<Vec<(String, String)>> {
 }
 
 /// Adds a generated object, or puts it into the place of the one that it replaces or is merged with.
-pub(crate) fn absorb(resources: &mut Resources, mut resource: Resource) -> Result<()> {
+pub(crate) fn absorb(resources: &mut Resources, mut resource: BuildObject) -> Result<()> {
     let id = resource.id();
     let behavior = resource
         .annotations()
@@ -214,7 +214,7 @@ pub(crate) fn absorb(resources: &mut Resources, mut resource: Resource) -> Resul
             data.extend(resource.node.get(field).map(value_texts).unwrap_or_default());
             resource.node.remove(field);
             if !data.is_empty() {
-                resource.node.put(field, Node::of_texts(&data)?);
+                resource.node.put(field, YamlNode::of_texts(&data)?);
             }
         }
     }
@@ -228,9 +228,9 @@ pub(crate) fn absorb(resources: &mut Resources, mut resource: Resource) -> Resul
     Ok(())
 }
 
-fn value_texts(node: &Node) -> BTreeMap<String, String> {
+fn value_texts(node: &YamlNode) -> BTreeMap<String, String> {
     match node {
-        Node::Map(fields) => fields
+        YamlNode::Map(fields) => fields
             .iter()
             .map(|(key, value)| (key.clone(), value.value_text().to_owned()))
             .collect(),

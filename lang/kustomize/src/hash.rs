@@ -4,16 +4,16 @@
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
-use crate::{error::Result, node::Node, resource::Resource};
+use crate::{error::Result, node::YamlNode, resource::BuildObject};
 
-pub(crate) fn suffix(resource: &Resource) -> Result<String> {
+pub(crate) fn suffix(resource: &BuildObject) -> Result<String> {
     let part = |field: &str| -> Result<Json> {
         match resource.node.get(field) {
             None => Ok(json!("")),
-            Some(it @ Node::Scalar(_)) => Ok(json!(it.text())),
-            Some(it @ Node::Map(_)) => it.to_json(),
+            Some(it @ YamlNode::Scalar(_)) => Ok(json!(it.text())),
+            Some(it @ YamlNode::Map(_)) => it.to_json(),
             // Upstream reads nothing from a list.
-            Some(Node::List(_)) => Ok(Json::Null),
+            Some(YamlNode::List(_)) => Ok(Json::Null),
         }
     };
     // The name is not part of it, by an oversight that nobody can correct any more.

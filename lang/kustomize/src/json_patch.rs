@@ -1,5 +1,5 @@
-//! JSON patches, RFC 6902, with the leniences of the library that kustomize uses: `replace` adds to a map what is not there
-//! yet, and indices may count from the end.
+//! JSON patches, RFC 6902, with the leniences of the library that kustomize uses: `replace` adds to a map what is not
+//! there yet, and indices may count from the end.
 //! Upstream: evanphx/json-patch 4.
 
 use serde_json::{Map, Value as Json};

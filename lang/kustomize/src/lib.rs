@@ -1,7 +1,7 @@
 //! kustomize, as far as users' bases, overlays, patches, generators and name prefixes go.
 //!
-//! A Subscription of Open Cluster Management may name a folder of a Git repository that kustomize builds; this builds it,
-//! with the objects and the order of `kustomize build`. It knows neither a cluster nor a file system.
+//! A Subscription of Open Cluster Management may name a folder of a Git repository that kustomize builds; this builds
+//! it, with the objects and the order of `kustomize build`. It knows neither a cluster nor a file system.
 //!
 //! * [`KustomizeFiles`]: the tree, as values.
 //! * [`build`]: a folder of it.

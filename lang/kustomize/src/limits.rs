@@ -1,4 +1,5 @@
-//! What a folder may cost. It is written by somebody else: its size, its depth and the work that it asks for are bounded.
+//! What a folder may cost. It is written by somebody else: its size, its depth and the work that it asks for are
+//! bounded.
 
 use std::cell::Cell;
 

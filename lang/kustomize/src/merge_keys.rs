@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::OnceLock};
 
 const TABLE: &str = include_str!("merge_keys.txt");
 
-/// What is known of a place in an object. Below a place of a known kind nothing else is looked up, even where nothing is
-/// said about it.
+/// What is known of a place in an object. Below a place of a known kind nothing else is looked up, even where nothing
+/// is said about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergeSchema {
     definition: Option<usize>,

@@ -1,16 +1,17 @@
 //! Strategic merge patches.
-//! Upstream: kyaml's yaml/merge2 and yaml/walk. The result is theirs, also where it surprises: lists are merged by the keys
-//! of the definitions, items of the patch come first, and `$patch: replace` of an item leaves the old item as it is.
+//! Upstream: kyaml's yaml/merge2 and yaml/walk. The result is theirs, also where it surprises: lists are merged by the
+//! keys of the definitions, items of the patch come first, and `$patch: replace` of an item leaves the old item as it
+//! is.
 
 use crate::{
     error::{KustomizeError, Result},
     merge_keys::MergeSchema,
-    node::Node,
+    node::YamlNode,
     scalar::{Scalar, Style},
 };
 
 /// Applies a patch. Nothing is left of an object that the patch deletes.
-pub(crate) fn apply(object: Node, patch: Node) -> Result<Option<Node>> {
+pub(crate) fn apply(object: YamlNode, patch: YamlNode) -> Result<Option<YamlNode>> {
     let merged = merge(None, Some(object), Some(patch), false)?;
     Ok(match merged {
         Merged::Nothing => None,
@@ -22,26 +23,30 @@ pub(crate) fn apply(object: Node, patch: Node) -> Result<Option<Node>> {
 enum Merged {
     Nothing,
     /// The old value, changed in its place.
-    Kept(Node),
+    Kept(YamlNode),
     /// Another one in its place.
-    Replaced(Node),
+    Replaced(YamlNode),
     /// A null that somebody has written, and that stays.
-    Null(Node),
+    Null(YamlNode),
 }
 
-fn schema_of(schema: Option<MergeSchema>, nodes: [Option<&Node>; 2]) -> Option<MergeSchema> {
+fn schema_of(schema: Option<MergeSchema>, nodes: [Option<&YamlNode>; 2]) -> Option<MergeSchema> {
     if schema.is_some() {
         return schema;
     }
     nodes.into_iter().flatten().find_map(|it| {
-        let text = |field: &str| it.get(field).filter(|it| !it.is_empty()).map_or("", Node::value_text);
+        let text = |field: &str| {
+            it.get(field)
+                .filter(|it| !it.is_empty())
+                .map_or("", YamlNode::value_text)
+        };
         MergeSchema::of_kind(text("apiVersion"), text("kind"))
     })
 }
 
-/// Merges the patch `new` into `old`. `same` says that both are one and the same value, which is merged with itself: that is
-/// how upstream cleans up what a patch adds.
-fn merge(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>, same: bool) -> Result<Merged> {
+/// Merges the patch `new` into `old`. `same` says that both are one and the same value, which is merged with itself:
+/// that is how upstream cleans up what a patch adds.
+fn merge(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<YamlNode>, same: bool) -> Result<Merged> {
     let schema = schema_of(schema, [old.as_ref(), new.as_ref()]);
     let first = old
         .as_ref()
@@ -57,22 +62,22 @@ fn merge(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>, same
         if std::mem::discriminant(other) != std::mem::discriminant(first) {
             return Err(KustomizeError::wrong(format!(
                 "the patch has {} where {} is",
-                new.as_ref().map_or("nothing", Node::what),
-                old.as_ref().map_or("nothing", Node::what)
+                new.as_ref().map_or("nothing", YamlNode::what),
+                old.as_ref().map_or("nothing", YamlNode::what)
             )));
         }
     }
     match first {
-        Node::Map(_) => merge_maps(schema, old, new, same),
-        Node::List(_) => match schema.and_then(|it| it.merged_list()) {
+        YamlNode::Map(_) => merge_maps(schema, old, new, same),
+        YamlNode::List(_) => match schema.and_then(|it| it.merged_list()) {
             Some(keys) => merge_lists(schema, keys, old, new, same),
             None => Ok(new_or_old(old, new)),
         },
-        Node::Scalar(_) => Ok(new_or_old(old, new)),
+        YamlNode::Scalar(_) => Ok(new_or_old(old, new)),
     }
 }
 
-fn new_or_old(old: Option<Node>, new: Option<Node>) -> Merged {
+fn new_or_old(old: Option<YamlNode>, new: Option<YamlNode>) -> Merged {
     match (old, new) {
         (_, Some(new)) if new.is_null() => Merged::Nothing,
         (_, Some(new)) => Merged::Replaced(new),
@@ -100,9 +105,9 @@ fn directive(text: &str) -> Result<Directive> {
 }
 
 /// Takes the directive out of a patch.
-fn take_directive(patch: Option<&mut Node>) -> Result<Directive> {
+fn take_directive(patch: Option<&mut YamlNode>) -> Result<Directive> {
     match patch {
-        Some(patch @ Node::Map(_)) => {
+        Some(patch @ YamlNode::Map(_)) => {
             let Some(found) = patch.get("$patch") else {
                 return Ok(Directive::Merge);
             };
@@ -110,10 +115,10 @@ fn take_directive(patch: Option<&mut Node>) -> Result<Directive> {
             patch.remove("$patch");
             Ok(found)
         }
-        Some(Node::List(items)) => {
+        Some(YamlNode::List(items)) => {
             let first = items.iter().find_map(|it| it.get("$patch").map(|value| (it, value)));
             match first {
-                Some((Node::Map(fields), value)) if fields.len() == 1 => {
+                Some((YamlNode::Map(fields), value)) if fields.len() == 1 => {
                     let text = value.text().to_owned();
                     let found = directive(&text)?;
                     remove_item(items, &["$patch"], &[text]);
@@ -128,14 +133,14 @@ fn take_directive(patch: Option<&mut Node>) -> Result<Directive> {
 
 /// What the values of a map or list are merged of, once the directive is known.
 struct Start {
-    old: Node,
-    new: Option<Node>,
+    old: YamlNode,
+    new: Option<YamlNode>,
     same: bool,
     kept: bool,
 }
 
-fn start(old: Option<Node>, mut new: Option<Node>, same: bool) -> Result<Option<Start>> {
-    let is_list = matches!(new, Some(Node::List(_)));
+fn start(old: Option<YamlNode>, mut new: Option<YamlNode>, same: bool) -> Result<Option<Start>> {
+    let is_list = matches!(new, Some(YamlNode::List(_)));
     let mut old = match old {
         Some(old) if !old.is_null() => old,
         _ => {
@@ -152,7 +157,7 @@ fn start(old: Option<Node>, mut new: Option<Node>, same: bool) -> Result<Option<
             }));
         }
     };
-    if new.as_ref().is_some_and(Node::is_null) {
+    if new.as_ref().is_some_and(YamlNode::is_null) {
         return Ok(None);
     }
     let directive = take_directive(new.as_mut())?;
@@ -176,7 +181,7 @@ fn start(old: Option<Node>, mut new: Option<Node>, same: bool) -> Result<Option<
     }
 }
 
-fn merge_maps(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>, same: bool) -> Result<Merged> {
+fn merge_maps(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<YamlNode>, same: bool) -> Result<Merged> {
     let Some(Start {
         mut old,
         mut new,
@@ -188,7 +193,7 @@ fn merge_maps(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>,
     };
     let mut names = Vec::new();
     for node in [Some(&old), new.as_ref()].into_iter().flatten() {
-        if let Node::Map(fields) = node {
+        if let YamlNode::Map(fields) = node {
             names.extend(fields.iter().map(|it| it.0.clone()));
         }
     }
@@ -210,7 +215,7 @@ fn merge_maps(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>,
             Merged::Nothing => {
                 old.remove(&name);
             }
-            Merged::Kept(Node::Scalar(_)) | Merged::Null(_) => {}
+            Merged::Kept(YamlNode::Scalar(_)) | Merged::Null(_) => {}
             Merged::Kept(value) | Merged::Replaced(value) => put(&mut old, &name, value),
         }
     }
@@ -218,9 +223,9 @@ fn merge_maps(schema: Option<MergeSchema>, old: Option<Node>, new: Option<Node>,
 }
 
 // A value that takes the place of another one is written as that one was.
-fn put(map: &mut Node, name: &str, value: Node) {
+fn put(map: &mut YamlNode, name: &str, value: YamlNode) {
     match (map.get_mut(name), value) {
-        (Some(Node::Scalar(old)), Node::Scalar(new)) => old.become_value_of(new),
+        (Some(YamlNode::Scalar(old)), YamlNode::Scalar(new)) => old.become_value_of(new),
         (_, value) => map.put(name, value),
     }
 }
@@ -228,18 +233,18 @@ fn put(map: &mut Node, name: &str, value: Node) {
 fn merge_lists(
     schema: Option<MergeSchema>,
     keys: &'static [&'static str],
-    old: Option<Node>,
-    new: Option<Node>,
+    old: Option<YamlNode>,
+    new: Option<YamlNode>,
     same: bool,
 ) -> Result<Merged> {
     let Some(Start { old, new, same, kept }) = start(old, new, same)? else {
         return Ok(Merged::Nothing);
     };
-    let Node::List(mut old) = old else {
+    let YamlNode::List(mut old) = old else {
         return Ok(Merged::Nothing);
     };
     let mut new_items = match new {
-        Some(Node::List(items)) => items,
+        Some(YamlNode::List(items)) => items,
         _ => Vec::new(),
     };
     let mut wanted = if keys.is_empty() {
@@ -252,7 +257,7 @@ fn merge_lists(
         match_up(&mut wanted);
     }
     let items_schema = schema.and_then(|it| it.items());
-    let mut added: Vec<Node> = Vec::new();
+    let mut added: Vec<YamlNode> = Vec::new();
     let mut last_keys: Vec<&str> = Vec::new();
     for values in &wanted {
         let (valid_keys, valid_values) = valid(&wanted, values, keys);
@@ -286,7 +291,7 @@ fn merge_lists(
         }
         if value
             .as_ref()
-            .is_none_or(|it| it.is_null() || matches!(it, Node::Map(fields) if fields.is_empty()))
+            .is_none_or(|it| it.is_null() || matches!(it, YamlNode::Map(fields) if fields.is_empty()))
         {
             remove_item(&mut old, &valid_keys, &valid_values);
             continue;
@@ -308,7 +313,7 @@ fn merge_lists(
     if !wanted.is_empty() {
         old = appended(added, old, &last_keys);
     }
-    let list = Node::List(old);
+    let list = YamlNode::List(old);
     Ok(if kept {
         Merged::Kept(list)
     } else {
@@ -317,13 +322,13 @@ fn merge_lists(
 }
 
 /// The values of the keys of all items, those of the patch first.
-fn values_of(new: &[Node], old: &[Node], keys: &[&str]) -> Vec<Vec<String>> {
+fn values_of(new: &[YamlNode], old: &[YamlNode], keys: &[&str]) -> Vec<Vec<String>> {
     let mut found: Vec<Vec<String>> = Vec::new();
     for item in new.iter().chain(old) {
         let value = |key: &&str| {
             item.get(key)
                 .filter(|it| !it.is_empty())
-                .map_or("", Node::text)
+                .map_or("", YamlNode::text)
                 .to_owned()
         };
         let values: Vec<_> = keys.iter().map(value).collect();
@@ -334,7 +339,7 @@ fn values_of(new: &[Node], old: &[Node], keys: &[&str]) -> Vec<Vec<String>> {
     found
 }
 
-fn single_values(new: &[Node], old: &[Node]) -> Vec<Vec<String>> {
+fn single_values(new: &[YamlNode], old: &[YamlNode]) -> Vec<Vec<String>> {
     let mut found: Vec<Vec<String>> = Vec::new();
     for item in new.iter().chain(old) {
         let values = vec![item.text().to_owned()];
@@ -397,37 +402,37 @@ fn valid<'a>(all: &[Vec<String>], values: &[String], keys: &[&'a str]) -> (Vec<&
     (valid_keys, valid_values.collect())
 }
 
-fn field_is(item: &Node, key: &str, value: &str) -> bool {
+fn field_is(item: &YamlNode, key: &str, value: &str) -> bool {
     if item.is_null() {
         return false;
     }
     if key.is_empty() {
-        return matches!(item, Node::Scalar(_)) && item.value_text() == value;
+        return matches!(item, YamlNode::Scalar(_)) && item.value_text() == value;
     }
     item.get(key).is_some_and(|it| it.text() == value)
 }
 
 /// The first item with these values.
-fn position(items: &[Node], keys: &[&str], values: &[String]) -> Option<usize> {
+fn position(items: &[YamlNode], keys: &[&str], values: &[String]) -> Option<usize> {
     if keys.first().is_none_or(|it| it.is_empty()) {
         let wanted = values.first().map_or("", String::as_str);
         return items.iter().position(|it| it.text() == wanted);
     }
     items.iter().position(|item| {
-        matches!(item, Node::Map(_)) && keys.iter().zip(values).all(|(key, value)| field_is(item, key, value))
+        matches!(item, YamlNode::Map(_)) && keys.iter().zip(values).all(|(key, value)| field_is(item, key, value))
     })
 }
 
 /// Replaces the items with these values by one, or takes them away; whether there were any. Empty items go as well.
-fn change_items(items: &mut Vec<Node>, item: Option<&Node>, keys: &[&str], values: &[String]) -> bool {
+fn change_items(items: &mut Vec<YamlNode>, item: Option<&YamlNode>, keys: &[&str], values: &[String]) -> bool {
     let by_fields = keys.first().is_some_and(|it| !it.is_empty()) && values.first().is_some_and(|it| !it.is_empty());
     let mut found = false;
     let mut kept = Vec::with_capacity(items.len());
     for old in std::mem::take(items) {
-        if old.is_null() || matches!(&old, Node::Map(fields) if fields.is_empty()) {
+        if old.is_null() || matches!(&old, YamlNode::Map(fields) if fields.is_empty()) {
             continue;
         }
-        if !matches!(old, Node::Map(_)) && by_fields {
+        if !matches!(old, YamlNode::Map(_)) && by_fields {
             kept.push(old);
             continue;
         }
@@ -453,18 +458,18 @@ fn change_items(items: &mut Vec<Node>, item: Option<&Node>, keys: &[&str], value
     found
 }
 
-fn remove_item(items: &mut Vec<Node>, keys: &[&str], values: &[String]) {
+fn remove_item(items: &mut Vec<YamlNode>, keys: &[&str], values: &[String]) {
     change_items(items, None, keys, values);
 }
 
-fn set_item(items: &mut Vec<Node>, item: Node, keys: &[&str], values: &[String]) {
+fn set_item(items: &mut Vec<YamlNode>, item: YamlNode, keys: &[&str], values: &[String]) {
     if !change_items(items, Some(&item), keys, values) {
         items.push(item);
     }
 }
 
 /// The items of `more` behind those of `list`, each once.
-fn appended(mut list: Vec<Node>, more: Vec<Node>, keys: &[&str]) -> Vec<Node> {
+fn appended(mut list: Vec<YamlNode>, more: Vec<YamlNode>, keys: &[&str]) -> Vec<YamlNode> {
     for item in more {
         if keys.first().is_none_or(|it| it.is_empty()) {
             let value = item.text().to_owned();

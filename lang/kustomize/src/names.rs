@@ -7,8 +7,8 @@ use crate::{
     error::{KustomizeError, Result},
     field_spec::{Created, FieldSpec, defaults, visit},
     identity::Gvk,
-    node::Node,
-    resource::{PREFIXES, Resource, Resources, SUFFIXES},
+    node::YamlNode,
+    resource::{BuildObject, PREFIXES, Resources, SUFFIXES},
     scalar::{Scalar, Style, Tag},
 };
 
@@ -36,9 +36,9 @@ pub(crate) fn set_namespace(resources: &mut Resources, namespace: &str) -> Resul
     Ok(())
 }
 
-fn move_to(resource: &mut Resource, namespace: &str) -> Result<()> {
+fn move_to(resource: &mut BuildObject, namespace: &str) -> Result<()> {
     let gvk = resource.gvk();
-    let mut set = |node: &mut Node| node.overwrite(Scalar::string(namespace));
+    let mut set = |node: &mut YamlNode| node.overwrite(Scalar::string(namespace));
     if !gvk.is_cluster_scoped() {
         let field = FieldSpec {
             gvk: Gvk::default(),
@@ -50,7 +50,7 @@ fn move_to(resource: &mut Resource, namespace: &str) -> Result<()> {
     if matches!(gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding") {
         let id = resource.id();
         match resource.node.get_mut("subjects") {
-            Some(Node::List(subjects)) => {
+            Some(YamlNode::List(subjects)) => {
                 for subject in subjects {
                     set_subject(subject, namespace)?;
                 }
@@ -76,11 +76,11 @@ fn move_to(resource: &mut Resource, namespace: &str) -> Result<()> {
 }
 
 // Only the default service account is in the namespace of whoever names it; references to others are corrected later.
-fn set_subject(subject: &mut Node, namespace: &str) -> Result<()> {
+fn set_subject(subject: &mut YamlNode, namespace: &str) -> Result<()> {
     let is_default = match subject {
         it if it.is_null() => return Ok(()),
-        Node::Map(_) => match subject.get("name") {
-            Some(Node::Scalar(name)) => !name.is_null() && name.text == "default",
+        YamlNode::Map(_) => match subject.get("name") {
+            Some(YamlNode::Scalar(name)) => !name.is_null() && name.text == "default",
             Some(it) => return Err(KustomizeError::wrong(format!("the name of a subject is {}", it.what()))),
             None => false,
         },

@@ -11,43 +11,43 @@ use crate::{
 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum YamlNode {
     Scalar(Scalar),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl Node {
-    pub(crate) fn string(text: impl Into<String>) -> Node {
-        Node::Scalar(Scalar::string(text))
+impl YamlNode {
+    pub(crate) fn string(text: impl Into<String>) -> YamlNode {
+        YamlNode::Scalar(Scalar::string(text))
     }
 
-    pub(crate) fn empty_map() -> Node {
-        Node::Map(Vec::new())
+    pub(crate) fn empty_map() -> YamlNode {
+        YamlNode::Map(Vec::new())
     }
 
     pub(crate) fn is_null(&self) -> bool {
-        matches!(self, Node::Scalar(it) if it.is_null())
+        matches!(self, YamlNode::Scalar(it) if it.is_null())
     }
 
     /// Null, or a map or list with nothing in it.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Node::Scalar(it) => it.is_null(),
-            Node::List(items) => items.is_empty(),
-            Node::Map(fields) => fields.is_empty(),
+            YamlNode::Scalar(it) => it.is_null(),
+            YamlNode::List(items) => items.is_empty(),
+            YamlNode::Map(fields) => fields.is_empty(),
         }
     }
 
     /// The text of a scalar; nothing for maps and lists.
     pub(crate) fn text(&self) -> &str {
         match self {
-            Node::Scalar(it) => &it.text,
+            YamlNode::Scalar(it) => &it.text,
             _ => "",
         }
     }
 
-    /// As [`Node::text`], and nothing for null.
+    /// As [`YamlNode::text`], and nothing for null.
     pub(crate) fn value_text(&self) -> &str {
         if self.is_null() { "" } else { self.text() }
     }
@@ -55,41 +55,41 @@ impl Node {
     /// What it is, for messages.
     pub(crate) fn what(&self) -> &'static str {
         match self {
-            Node::Scalar(_) => "a single value",
-            Node::List(_) => "a list",
-            Node::Map(_) => "a map",
+            YamlNode::Scalar(_) => "a single value",
+            YamlNode::List(_) => "a list",
+            YamlNode::Map(_) => "a map",
         }
     }
 
-    pub(crate) fn get(&self, field: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, field: &str) -> Option<&YamlNode> {
         match self {
-            Node::Map(fields) => fields.iter().find(|it| it.0 == field).map(|it| &it.1),
+            YamlNode::Map(fields) => fields.iter().find(|it| it.0 == field).map(|it| &it.1),
             _ => None,
         }
     }
 
-    pub(crate) fn get_mut(&mut self, field: &str) -> Option<&mut Node> {
+    pub(crate) fn get_mut(&mut self, field: &str) -> Option<&mut YamlNode> {
         match self {
-            Node::Map(fields) => fields.iter_mut().find(|it| it.0 == field).map(|it| &mut it.1),
+            YamlNode::Map(fields) => fields.iter_mut().find(|it| it.0 == field).map(|it| &mut it.1),
             _ => None,
         }
     }
 
     /// Sets a field of a map, as it is. Of anything else nothing is set.
-    pub(crate) fn put(&mut self, field: &str, value: Node) {
+    pub(crate) fn put(&mut self, field: &str, value: YamlNode) {
         match self.get_mut(field) {
             Some(old) => *old = value,
             None => {
-                if let Node::Map(fields) = self {
+                if let YamlNode::Map(fields) = self {
                     fields.push((field.to_owned(), value));
                 }
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, field: &str) -> Option<Node> {
+    pub(crate) fn remove(&mut self, field: &str) -> Option<YamlNode> {
         match self {
-            Node::Map(fields) => {
+            YamlNode::Map(fields) => {
                 let at = fields.iter().position(|it| it.0 == field)?;
                 Some(fields.remove(at).1)
             }
@@ -100,7 +100,7 @@ impl Node {
     /// Sets a scalar where a scalar is: it is written as the one before it was.
     pub(crate) fn overwrite(&mut self, scalar: Scalar) -> Result<()> {
         match self {
-            Node::Scalar(old) => {
+            YamlNode::Scalar(old) => {
                 old.become_value_of(scalar);
                 Ok(())
             }
@@ -116,17 +116,17 @@ impl Node {
         if self.is_null() {
             return Ok(());
         }
-        let Node::Map(fields) = self else {
+        let YamlNode::Map(fields) = self else {
             return Err(KustomizeError::wrong(format!(
                 "a map with the field `{field}` is expected, and there is {}",
                 self.what()
             )));
         };
         match fields.iter_mut().find(|it| it.0 == field) {
-            Some((_, Node::Scalar(old))) => old.become_value_of(scalar),
+            Some((_, YamlNode::Scalar(old))) => old.become_value_of(scalar),
             Some((_, old)) => {
                 scalar.style = Style::Plain;
-                *old = Node::Scalar(scalar);
+                *old = YamlNode::Scalar(scalar);
             }
             None => {
                 check_new_key(field)?;
@@ -134,7 +134,7 @@ impl Node {
                 if is_string && scalar.style == Style::Plain && Looks::of_version_1_1(&scalar.text).tag() != Tag::Str {
                     scalar.style = Style::DoubleQuoted;
                 }
-                fields.push((field.to_owned(), Node::Scalar(scalar)));
+                fields.push((field.to_owned(), YamlNode::Scalar(scalar)));
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Node {
     /// The texts of a map's fields.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
         match self {
-            Node::Map(fields) => fields
+            YamlNode::Map(fields) => fields
                 .iter()
                 .map(|(key, value)| (key.clone(), value.text().to_owned()))
                 .collect(),
@@ -152,25 +152,25 @@ impl Node {
     }
 
     /// A map of strings.
-    pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Result<Node> {
+    pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Result<YamlNode> {
         texts.keys().try_for_each(|it| check_new_key(it))?;
         let fields = texts
             .iter()
-            .map(|(key, value)| (key.clone(), Node::string(value.clone())));
-        Ok(Node::Map(fields.collect()))
+            .map(|(key, value)| (key.clone(), YamlNode::string(value.clone())));
+        Ok(YamlNode::Map(fields.collect()))
     }
 
     /// All scalars of it.
     fn visit_scalars(&mut self, visit: &mut dyn FnMut(&mut Scalar)) {
         match self {
-            Node::Scalar(it) => visit(it),
-            Node::List(items) => items.iter_mut().for_each(|it| it.visit_scalars(visit)),
-            Node::Map(fields) => fields.iter_mut().for_each(|it| it.1.visit_scalars(visit)),
+            YamlNode::Scalar(it) => visit(it),
+            YamlNode::List(items) => items.iter_mut().for_each(|it| it.visit_scalars(visit)),
+            YamlNode::Map(fields) => fields.iter_mut().for_each(|it| it.1.visit_scalars(visit)),
         }
     }
 
     /// A copy that shares no value.
-    pub(crate) fn unshared(&self) -> Node {
+    pub(crate) fn unshared(&self) -> YamlNode {
         let mut copy = self.clone();
         copy.visit_scalars(&mut |it| it.shared = None);
         copy
@@ -207,9 +207,9 @@ impl Node {
 
     pub(crate) fn to_json(&self) -> Result<Json> {
         Ok(match self {
-            Node::Scalar(it) => it.to_json()?,
-            Node::List(items) => Json::Array(items.iter().map(Node::to_json).collect::<Result<_>>()?),
-            Node::Map(fields) => Json::Object(
+            YamlNode::Scalar(it) => it.to_json()?,
+            YamlNode::List(items) => Json::Array(items.iter().map(YamlNode::to_json).collect::<Result<_>>()?),
+            YamlNode::Map(fields) => Json::Object(
                 fields
                     .iter()
                     .map(|(key, value)| match value.to_json() {
@@ -225,7 +225,7 @@ impl Node {
     }
 
     /// The document that a changed JSON is written as: all numbers have become floats on the way.
-    pub(crate) fn of_json(json: &Json) -> Node {
+    pub(crate) fn of_json(json: &Json) -> YamlNode {
         match json {
             Json::Null => scalar("null", Tag::Null),
             Json::Bool(it) => scalar(if *it { "true" } else { "false" }, Tag::Bool),
@@ -234,12 +234,12 @@ impl Node {
                 let tag = Looks::of(&text).tag();
                 scalar(&text, tag)
             }
-            Json::String(text) => Node::string(text.clone()),
-            Json::Array(items) => Node::List(items.iter().map(Node::of_json).collect()),
-            Json::Object(fields) => Node::Map(
+            Json::String(text) => YamlNode::string(text.clone()),
+            Json::Array(items) => YamlNode::List(items.iter().map(YamlNode::of_json).collect()),
+            Json::Object(fields) => YamlNode::Map(
                 fields
                     .iter()
-                    .map(|(key, value)| (key.clone(), Node::of_json(value)))
+                    .map(|(key, value)| (key.clone(), YamlNode::of_json(value)))
                     .collect(),
             ),
         }
@@ -247,7 +247,7 @@ impl Node {
 
     /// An error when it is larger or deeper than what is built.
     pub(crate) fn check_size(&self) -> Result<()> {
-        fn count(node: &Node, depth: usize, values: &mut usize) -> Result<()> {
+        fn count(node: &YamlNode, depth: usize, values: &mut usize) -> Result<()> {
             *values += 1;
             if depth > limits::DEPTH_MAX {
                 return Err(KustomizeError::too_large(format!(
@@ -262,17 +262,17 @@ impl Node {
                 )));
             }
             match node {
-                Node::Scalar(_) => Ok(()),
-                Node::List(items) => items.iter().try_for_each(|it| count(it, depth + 1, values)),
-                Node::Map(fields) => fields.iter().try_for_each(|it| count(&it.1, depth + 1, values)),
+                YamlNode::Scalar(_) => Ok(()),
+                YamlNode::List(items) => items.iter().try_for_each(|it| count(it, depth + 1, values)),
+                YamlNode::Map(fields) => fields.iter().try_for_each(|it| count(&it.1, depth + 1, values)),
             }
         }
         count(self, 1, &mut 0)
     }
 }
 
-fn scalar(text: &str, tag: Tag) -> Node {
-    Node::Scalar(Scalar::tagged(text, tag))
+fn scalar(text: &str, tag: Tag) -> YamlNode {
+    YamlNode::Scalar(Scalar::tagged(text, tag))
 }
 
 /// An error when a key that is added would be read as something else than a string: kustomize writes it without quotes,
@@ -281,7 +281,8 @@ pub(crate) fn check_new_key(key: &str) -> Result<()> {
     match Looks::of(key).tag() {
         Tag::Str => Ok(()),
         _ => Err(KustomizeError::wrong(format!(
-            "the key `{key}` looks like a number, a truth, a date or nothing, and kustomize cannot write it; choose another"
+            "the key `{key}` looks like a number, a truth, a date or nothing, which kustomize cannot write; \
+             choose another"
         ))),
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::{KustomizeError, Result},
     identity::{Gvk, ObjectId},
     kustomization::SortRule,
-    resource::Resource,
+    resource::BuildObject,
 };
 
 const FIRST: &[&str] = &[
@@ -34,7 +34,7 @@ const FIRST: &[&str] = &[
 ];
 const LAST: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-pub(crate) fn sort(resources: &mut Vec<Resource>, rule: Option<&SortRule>) -> Result<()> {
+pub(crate) fn sort(resources: &mut Vec<BuildObject>, rule: Option<&SortRule>) -> Result<()> {
     let Some(rule) = rule else {
         return Ok(());
     };

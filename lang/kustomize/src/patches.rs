@@ -8,15 +8,15 @@ use crate::{
     kustomization::{Kustomization, PatchRule},
     limits::Cost,
     merge_patch,
-    node::{Node, with_floats},
-    resource::{ALLOW_KIND_CHANGE, ALLOW_NAME_CHANGE, ENABLED, Resource, Resources, read_resources},
+    node::{YamlNode, with_floats},
+    resource::{ALLOW_KIND_CHANGE, ALLOW_NAME_CHANGE, BuildObject, ENABLED, Resources, read_resources},
     selector::ObjectSelector,
 };
 
 /// The patches of a kustomization file, read.
 pub(crate) struct Patches {
     /// Of `patchesStrategicMerge`.
-    merge: Vec<Resource>,
+    merge: Vec<BuildObject>,
     /// Of `patches`, each with its field.
     any: Vec<(String, AnyPatch)>,
     /// Of `patchesJson6902`, each with its field.
@@ -24,7 +24,7 @@ pub(crate) struct Patches {
 }
 
 enum AnyPatch {
-    Merge(Vec<Resource>, Option<ObjectSelector>),
+    Merge(Vec<BuildObject>, Option<ObjectSelector>),
     Json(JsonPatch, Option<ObjectSelector>),
 }
 
@@ -82,7 +82,7 @@ impl Patches {
 }
 
 // An entry is the patch itself, or the path of its file.
-fn merge_patches(entry: &str, loader: &Loader) -> Result<Vec<Resource>> {
+fn merge_patches(entry: &str, loader: &Loader) -> Result<Vec<BuildObject>> {
     match read_resources(entry.as_bytes()) {
         Ok(patches) => Ok(patches),
         Err(error) if entry.contains('\n') => Err(error),
@@ -192,12 +192,12 @@ fn apply_any(patch: &AnyPatch, resources: &mut Resources, cost: &Cost) -> Result
     }
 }
 
-fn apply_merge(resources: &mut Resources, patch: &Resource) -> Result<()> {
+fn apply_merge(resources: &mut Resources, patch: &BuildObject) -> Result<()> {
     let at = resources.the_one(&patch.original_id()?)?;
     apply_to_all(resources, &[at], patch)
 }
 
-fn apply_to_all(resources: &mut Resources, targets: &[usize], patch: &Resource) -> Result<()> {
+fn apply_to_all(resources: &mut Resources, targets: &[usize], patch: &BuildObject) -> Result<()> {
     for at in targets {
         let target = &mut resources.list[*at];
         let mut copy = patch.clone();
@@ -212,7 +212,7 @@ fn apply_to_all(resources: &mut Resources, targets: &[usize], patch: &Resource) 
     resources.append(all)
 }
 
-fn merge_into(target: &mut Resource, patch: &Resource) -> Result<()> {
+fn merge_into(target: &mut BuildObject, patch: &BuildObject) -> Result<()> {
     let (name, namespace, kind) = (
         target.name().to_owned(),
         target.namespace().to_owned(),
@@ -224,7 +224,7 @@ fn merge_into(target: &mut Resource, patch: &Resource) -> Result<()> {
     if names_change || kinds_change {
         target.store_previous_id();
     }
-    let old = std::mem::replace(&mut target.node, Node::empty_map());
+    let old = std::mem::replace(&mut target.node, YamlNode::empty_map());
     let merged = merge_patch::apply(old, patch.node.clone()).map_err(|error| KustomizeError {
         message: format!("{id}: {}", error.message),
         ..error
@@ -243,7 +243,7 @@ fn merge_into(target: &mut Resource, patch: &Resource) -> Result<()> {
     target.set_namespace(&namespace)
 }
 
-fn apply_json(target: &mut Resource, patch: &JsonPatch) -> Result<()> {
+fn apply_json(target: &mut BuildObject, patch: &JsonPatch) -> Result<()> {
     let explain = |error: KustomizeError, id: &dyn std::fmt::Display| KustomizeError {
         message: format!("{id}: {}", error.message),
         ..error
@@ -258,7 +258,7 @@ fn apply_json(target: &mut Resource, patch: &JsonPatch) -> Result<()> {
     if !patched.is_object() {
         return Err(explain(KustomizeError::wrong("the JSON patch makes no map of it"), &id));
     }
-    target.node = Node::of_json(&with_floats(patched));
+    target.node = YamlNode::of_json(&with_floats(patched));
     let mut annotations = target.annotations();
     annotations.extend(internal);
     target.set_annotations(&annotations)?;

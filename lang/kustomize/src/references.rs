@@ -7,7 +7,7 @@ use crate::{
     error::{KustomizeError, Result},
     field_spec::{Created, FieldSpec, defaults, visit},
     identity::{Gvk, ObjectId},
-    node::Node,
+    node::YamlNode,
     resource::{PREFIXES, Resources, SUFFIXES},
     scalar::{Scalar, Style},
 };
@@ -76,16 +76,16 @@ pub(crate) fn fix(resources: &mut Resources) -> Result<()> {
 }
 
 /// The namespaces of the service accounts that a RoleBinding names.
-fn subject_namespaces(node: &Node, id: &ObjectId) -> Result<HashSet<String>> {
+fn subject_namespaces(node: &YamlNode, id: &ObjectId) -> Result<HashSet<String>> {
     let mut found = HashSet::new();
     if id.gvk.kind != "RoleBinding" {
         return Ok(found);
     }
-    let Some(Node::List(subjects)) = node.get("subjects") else {
+    let Some(YamlNode::List(subjects)) = node.get("subjects") else {
         return Ok(found);
     };
     for subject in subjects {
-        if !matches!(subject, Node::Map(_)) {
+        if !matches!(subject, YamlNode::Map(_)) {
             return Err(KustomizeError::wrong(format!(
                 "{id}: a subject is a map, and there is {}",
                 subject.what()
@@ -110,7 +110,7 @@ fn subject_namespaces(node: &Node, id: &ObjectId) -> Result<HashSet<String>> {
 }
 
 /// The kind that a binding's `roleRef` names.
-fn role(node: &Node) -> Option<Gvk> {
+fn role(node: &YamlNode) -> Option<Gvk> {
     let reference = node.get("roleRef")?;
     Some(Gvk {
         group: reference.get("apiGroup")?.text().to_owned(),
@@ -127,23 +127,23 @@ struct Referrer<'a> {
 }
 
 impl Referrer<'_> {
-    fn set(&self, node: &mut Node, target: &Gvk, path: &str) -> Result<()> {
+    fn set(&self, node: &mut YamlNode, target: &Gvk, path: &str) -> Result<()> {
         match node {
             it if it.is_null() => Ok(()),
-            Node::Scalar(_) => self.set_name(node, target, path),
-            Node::Map(_) => self.set_name_and_namespace(node, target, path),
-            Node::List(items) => items.iter_mut().try_for_each(|item| match item {
+            YamlNode::Scalar(_) => self.set_name(node, target, path),
+            YamlNode::Map(_) => self.set_name_and_namespace(node, target, path),
+            YamlNode::List(items) => items.iter_mut().try_for_each(|item| match item {
                 it if it.is_null() => Ok(()),
-                Node::Scalar(_) => self.set_name(item, target, path),
-                Node::Map(_) => self.set_name_and_namespace(item, target, path),
-                Node::List(_) => Err(KustomizeError::wrong(
+                YamlNode::Scalar(_) => self.set_name(item, target, path),
+                YamlNode::Map(_) => self.set_name_and_namespace(item, target, path),
+                YamlNode::List(_) => Err(KustomizeError::wrong(
                     "a name or a map with a name is expected, and there is a list",
                 )),
             }),
         }
     }
 
-    fn set_name(&self, node: &mut Node, target: &Gvk, path: &str) -> Result<()> {
+    fn set_name(&self, node: &mut YamlNode, target: &Gvk, path: &str) -> Result<()> {
         let same = |a: &ObjectId, b: &ObjectId| a.name == b.name;
         match self.referred(node.text(), None, target, path, same)? {
             Some(it) if it.name != node.text() => node.overwrite(Scalar::untagged(it.name.clone(), Style::Plain)),
@@ -151,7 +151,7 @@ impl Referrer<'_> {
         }
     }
 
-    fn set_name_and_namespace(&self, node: &mut Node, target: &Gvk, path: &str) -> Result<()> {
+    fn set_name_and_namespace(&self, node: &mut YamlNode, target: &Gvk, path: &str) -> Result<()> {
         let Some(name) = node.get("name") else {
             return Err(KustomizeError::wrong("a map with the field `name` is expected"));
         };

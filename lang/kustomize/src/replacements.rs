@@ -10,8 +10,8 @@ use crate::{
     kustomization::{
         FieldOptions, ReplacementEntry, ReplacementRule, ReplacementSource, ReplacementTarget, read_replacements,
     },
-    node::Node,
-    resource::{Resource, Resources},
+    node::YamlNode,
+    resource::{BuildObject, Resources},
     scalar::{Scalar, Style},
     yaml_read::{EqualKeys, first_document},
 };
@@ -19,12 +19,12 @@ use crate::{
 const NAME: &str = "metadata.name";
 
 /// The replacements of a kustomization file, with those of files of their own; each with its field.
-pub(crate) fn load<'a>(entries: &'a [ReplacementEntry], loader: &Loader) -> Result<Vec<(String, Rule<'a>)>> {
+pub(crate) fn load<'a>(entries: &'a [ReplacementEntry], loader: &Loader) -> Result<Vec<(String, LoadedRule<'a>)>> {
     let mut found = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         let field = format!("replacements[{number}]");
         if entry.path.is_empty() {
-            found.push((field, Rule::Inline(&entry.rule)));
+            found.push((field, LoadedRule::Inline(&entry.rule)));
             continue;
         }
         if entry.rule.source.is_some() || !entry.rule.targets.is_empty() {
@@ -34,23 +34,27 @@ pub(crate) fn load<'a>(entries: &'a [ReplacementEntry], loader: &Loader) -> Resu
             .load(&entry.path)
             .map_err(|it| it.in_field(&format!("{field}.path")))?;
         let rules = read_replacements(content).map_err(|it| it.in_file(&entry.path))?;
-        found.extend(rules.into_iter().map(|it| (field.clone(), Rule::OfFile(Box::new(it)))));
+        found.extend(
+            rules
+                .into_iter()
+                .map(|it| (field.clone(), LoadedRule::OfFile(Box::new(it)))),
+        );
     }
     Ok(found)
 }
 
-pub(crate) enum Rule<'a> {
+pub(crate) enum LoadedRule<'a> {
     Inline(&'a ReplacementRule),
     OfFile(Box<ReplacementRule>),
 }
 
-impl std::ops::Deref for Rule<'_> {
+impl std::ops::Deref for LoadedRule<'_> {
     type Target = ReplacementRule;
 
     fn deref(&self) -> &ReplacementRule {
         match self {
-            Rule::Inline(rule) => rule,
-            Rule::OfFile(rule) => rule,
+            LoadedRule::Inline(rule) => rule,
+            LoadedRule::OfFile(rule) => rule,
         }
     }
 }
@@ -67,7 +71,7 @@ pub(crate) fn apply(rule: &ReplacementRule, resources: &mut Resources) -> Result
                 "it has both `source` and `sourceValue`; keep one",
             ));
         }
-        (None, Some(text)) => Node::Scalar(Scalar::untagged(text.clone(), Style::Plain)),
+        (None, Some(text)) => YamlNode::Scalar(Scalar::untagged(text.clone(), Style::Plain)),
         (Some(source), None) => source_value(source, resources).map_err(|it| it.in_field("source"))?,
     };
     for target in &rule.targets {
@@ -78,7 +82,7 @@ pub(crate) fn apply(rule: &ReplacementRule, resources: &mut Resources) -> Result
 }
 
 /// The present identity and the former ones, none of which is known to be cluster-scoped.
-fn ids(resource: &Resource) -> Result<Vec<ObjectId>> {
+fn ids(resource: &BuildObject) -> Result<Vec<ObjectId>> {
     let mut ids = vec![ObjectId {
         cluster_scoped: false,
         ..resource.id()
@@ -87,14 +91,14 @@ fn ids(resource: &Resource) -> Result<Vec<ObjectId>> {
     Ok(ids)
 }
 
-fn source_value(source: &ReplacementSource, resources: &Resources) -> Result<Node> {
+fn source_value(source: &ReplacementSource, resources: &Resources) -> Result<YamlNode> {
     let wanted = ObjectId {
         gvk: source.gvk.clone(),
         name: source.name.clone(),
         namespace: source.namespace.clone(),
         cluster_scoped: false,
     };
-    let mut found: Option<&Resource> = None;
+    let mut found: Option<&BuildObject> = None;
     for resource in &resources.list {
         let fits = |it: &ObjectId| {
             (wanted.name.is_empty() || wanted.name == it.name)
@@ -129,11 +133,11 @@ fn source_value(source: &ReplacementSource, resources: &Resources) -> Result<Nod
 }
 
 /// The part of the value that the options ask for.
-fn part(value: &Node, options: &FieldOptions) -> Result<Node> {
+fn part(value: &YamlNode, options: &FieldOptions) -> Result<YamlNode> {
     if options.delimiter.is_empty() {
         return Ok(value.clone());
     }
-    let Node::Scalar(scalar) = value else {
+    let YamlNode::Scalar(scalar) = value else {
         return Err(KustomizeError::wrong(format!(
             "a delimiter is for a single value, and there is {}",
             value.what()
@@ -147,13 +151,13 @@ fn part(value: &Node, options: &FieldOptions) -> Result<Node> {
             scalar.text, options.index
         )));
     };
-    Ok(Node::Scalar(Scalar {
+    Ok(YamlNode::Scalar(Scalar {
         text: (*found).to_owned(),
         ..scalar.clone()
     }))
 }
 
-fn set_target(target: &ReplacementTarget, value: &Node, resources: &mut Resources) -> Result<()> {
+fn set_target(target: &ReplacementTarget, value: &YamlNode, resources: &mut Resources) -> Result<()> {
     let Some(select) = &target.select else {
         return Err(KustomizeError::wrong("a target has no `select`"));
     };
@@ -200,7 +204,7 @@ fn set_target(target: &ReplacementTarget, value: &Node, resources: &mut Resource
     Ok(())
 }
 
-fn set_path(node: &mut Node, path: &str, value: &Node, options: &FieldOptions) -> Result<()> {
+fn set_path(node: &mut YamlNode, path: &str, value: &YamlNode, options: &FieldOptions) -> Result<()> {
     let parts = field_path::split(path);
     let created = options.create.then_some(value);
     if set_inside_text(node, &parts, value, created)? {
@@ -220,10 +224,10 @@ fn set_path(node: &mut Node, path: &str, value: &Node, options: &FieldOptions) -
     Ok(())
 }
 
-fn set(field: &mut Node, value: &Node, options: &FieldOptions) -> Result<()> {
+fn set(field: &mut YamlNode, value: &YamlNode, options: &FieldOptions) -> Result<()> {
     let mut text = value.text().to_owned();
     if !options.delimiter.is_empty() {
-        let Node::Scalar(old) = &*field else {
+        let YamlNode::Scalar(old) = &*field else {
             return Err(KustomizeError::wrong(format!(
                 "a delimiter is for a single value, and there is {}",
                 field.what()
@@ -240,13 +244,13 @@ fn set(field: &mut Node, value: &Node, options: &FieldOptions) -> Result<()> {
     }
     match field {
         // The type stays: a number that is set into a string is one.
-        Node::Scalar(old) => {
+        YamlNode::Scalar(old) => {
             old.text = text;
             old.touch();
         }
         other => {
             *other = value.unshared();
-            if let Node::Scalar(it) = other {
+            if let YamlNode::Scalar(it) = other {
                 it.text = text;
             }
         }
@@ -255,13 +259,18 @@ fn set(field: &mut Node, value: &Node, options: &FieldOptions) -> Result<()> {
 }
 
 /// Sets a value inside of a text that is a document of JSON itself; whether it is one that has the field.
-fn set_inside_text(node: &mut Node, parts: &[String], value: &Node, created: Option<&Node>) -> Result<bool> {
+fn set_inside_text(
+    node: &mut YamlNode,
+    parts: &[String],
+    value: &YamlNode,
+    created: Option<&YamlNode>,
+) -> Result<bool> {
     let mut inside = None;
     for length in 1..parts.len() {
         let Ok(Some(steps)) = lookup(node, &parts[..length]) else {
             continue;
         };
-        if let Some(Node::Scalar(scalar)) = at(node, &steps)
+        if let Some(YamlNode::Scalar(scalar)) = at(node, &steps)
             && let Ok(document) = first_document(&scalar.text, EqualKeys::Refused)
         {
             inside = Some((steps, scalar.text.clone(), document, &parts[length..]));
@@ -279,18 +288,19 @@ fn set_inside_text(node: &mut Node, parts: &[String], value: &Node, created: Opt
     }
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(KustomizeError::refused(
-            "the field is inside of a text of YAML, which is not changed; write the text as JSON, or patch it as a whole",
+            "the field is inside of a text of YAML, which is not changed; write the text as JSON, or \
+             patch it as a whole",
         ));
     }
     for place in &found.places {
         match at_mut(&mut document, place) {
-            Some(Node::Scalar(old)) => value.text().clone_into(&mut old.text),
+            Some(YamlNode::Scalar(old)) => value.text().clone_into(&mut old.text),
             Some(other) => *other = value.unshared(),
             None => {}
         }
     }
     // What has become no JSON is left as it was, without an error.
-    if let (Ok(json), Some(Node::Scalar(field))) = (document.to_json(), at_mut(node, &steps)) {
+    if let (Ok(json), Some(YamlNode::Scalar(field))) = (document.to_json(), at_mut(node, &steps)) {
         let pretty = text.contains('\n') && text.contains("  ");
         field.text = if pretty {
             go_json_indented(&json)

@@ -8,7 +8,7 @@ use crate::{
     error::{KustomizeError, Result},
     identity::{Gvk, ObjectId},
     limits,
-    node::Node,
+    node::YamlNode,
     scalar::{Scalar, Style},
     yaml_read,
 };
@@ -66,11 +66,11 @@ pub(crate) type Texts = BTreeMap<String, String>;
 
 /// An object. One that a patch has deleted is an empty map until it is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Resource {
-    pub node: Node,
+pub(crate) struct BuildObject {
+    pub node: YamlNode,
 }
 
-impl Resource {
+impl BuildObject {
     pub(crate) fn name(&self) -> &str {
         self.metadata_text("name")
     }
@@ -81,15 +81,15 @@ impl Resource {
 
     fn metadata_text(&self, field: &str) -> &str {
         let value = self.node.get("metadata").and_then(|it| it.get(field));
-        value.filter(|it| !it.is_empty()).map_or("", Node::text)
+        value.filter(|it| !it.is_empty()).map_or("", YamlNode::text)
     }
 
     pub(crate) fn kind(&self) -> &str {
-        self.node.get("kind").map_or("", Node::text)
+        self.node.get("kind").map_or("", YamlNode::text)
     }
 
     pub(crate) fn gvk(&self) -> Gvk {
-        Gvk::new(self.node.get("apiVersion").map_or("", Node::text), self.kind())
+        Gvk::new(self.node.get("apiVersion").map_or("", YamlNode::text), self.kind())
     }
 
     pub(crate) fn id(&self) -> ObjectId {
@@ -107,7 +107,7 @@ impl Resource {
         let annotation = |name: &str| {
             self.metadata_map("annotations")
                 .and_then(|it| it.get(name))
-                .map(Node::text)
+                .map(YamlNode::text)
         };
         let Some(names) = annotation(PREVIOUS_NAMES) else {
             return Ok(Vec::new());
@@ -123,7 +123,8 @@ impl Resource {
         let (namespaces, kinds) = (parts(PREVIOUS_NAMESPACES), parts(PREVIOUS_KINDS));
         if names.len() != namespaces.len() || names.len() != kinds.len() {
             return Err(KustomizeError::wrong(format!(
-                "{}: the annotations {PREVIOUS_NAMES}, {PREVIOUS_NAMESPACES} and {PREVIOUS_KINDS} are kustomize's own; take them \
+                "{}: the annotations {PREVIOUS_NAMES}, {PREVIOUS_NAMESPACES} and {PREVIOUS_KINDS} are \
+                 kustomize's own; take them \
                  out of the file",
                 self.id()
             )));
@@ -186,32 +187,34 @@ impl Resource {
 
     fn put_metadata(&mut self, field: &str, key: &str, value: String) {
         let Some(metadata) = self.metadata() else { return };
-        if !matches!(metadata.get(field), Some(Node::Map(_))) {
-            metadata.put(field, Node::empty_map());
+        if !matches!(metadata.get(field), Some(YamlNode::Map(_))) {
+            metadata.put(field, YamlNode::empty_map());
         }
         if let Some(map) = metadata.get_mut(field) {
-            map.put(key, Node::string(value));
+            map.put(key, YamlNode::string(value));
         }
     }
 
     // Every object is a map, so there always is one.
-    fn metadata(&mut self) -> Option<&mut Node> {
-        if !matches!(self.node.get("metadata"), Some(Node::Map(_))) {
-            self.node.put("metadata", Node::empty_map());
+    fn metadata(&mut self) -> Option<&mut YamlNode> {
+        if !matches!(self.node.get("metadata"), Some(YamlNode::Map(_))) {
+            self.node.put("metadata", YamlNode::empty_map());
         }
         self.node.get_mut("metadata")
     }
 
-    fn metadata_map(&self, field: &str) -> Option<&Node> {
+    fn metadata_map(&self, field: &str) -> Option<&YamlNode> {
         self.node.get("metadata")?.get(field)
     }
 
     pub(crate) fn annotations(&self) -> Texts {
-        self.metadata_map("annotations").map(Node::texts).unwrap_or_default()
+        self.metadata_map("annotations")
+            .map(YamlNode::texts)
+            .unwrap_or_default()
     }
 
     pub(crate) fn labels(&self) -> Texts {
-        self.metadata_map("labels").map(Node::texts).unwrap_or_default()
+        self.metadata_map("labels").map(YamlNode::texts).unwrap_or_default()
     }
 
     pub(crate) fn set_annotations(&mut self, texts: &Texts) -> Result<()> {
@@ -228,7 +231,7 @@ impl Resource {
         };
         metadata.remove(field);
         if !texts.is_empty() {
-            metadata.put(field, Node::of_texts(texts)?);
+            metadata.put(field, YamlNode::of_texts(texts)?);
         }
         Ok(())
     }
@@ -276,7 +279,7 @@ impl Resource {
     }
 
     /// Takes over labels, annotations, name and namespace of another; what both have stays as it is here.
-    pub(crate) fn copy_metadata_of(&mut self, other: &Resource) -> Result<()> {
+    pub(crate) fn copy_metadata_of(&mut self, other: &BuildObject) -> Result<()> {
         let mut labels = other.labels();
         labels.extend(self.labels());
         self.set_labels(&labels)?;
@@ -332,11 +335,11 @@ impl Resource {
 }
 
 /// The objects of a file, those of lists behind all others.
-pub(crate) fn read_resources(content: &[u8]) -> Result<Vec<Resource>> {
-    let mut waiting: std::collections::VecDeque<Node> = kept(yaml_read::documents(content)?)?.into();
+pub(crate) fn read_resources(content: &[u8]) -> Result<Vec<BuildObject>> {
+    let mut waiting: std::collections::VecDeque<YamlNode> = kept(yaml_read::documents(content)?)?.into();
     let mut found = Vec::new();
     while let Some(node) = waiting.pop_front() {
-        let resource = Resource { node };
+        let resource = BuildObject { node };
         let items = match resource.node.get("items") {
             Some(items) if resource.kind().ends_with("List") => items,
             _ => {
@@ -345,7 +348,7 @@ pub(crate) fn read_resources(content: &[u8]) -> Result<Vec<Resource>> {
             }
         };
         match items {
-            Node::List(items) => {
+            YamlNode::List(items) => {
                 for item in items {
                     let text = item.to_json()?.to_string();
                     waiting.extend(kept(yaml_read::documents(text.as_bytes())?)?);
@@ -367,19 +370,19 @@ pub(crate) fn read_resources(content: &[u8]) -> Result<Vec<Resource>> {
     Ok(found)
 }
 
-fn kept(nodes: Vec<Node>) -> Result<Vec<Node>> {
+fn kept(nodes: Vec<YamlNode>) -> Result<Vec<YamlNode>> {
     let mut kept = Vec::new();
     for node in nodes {
         if node.is_empty() {
             continue;
         }
-        if !matches!(node, Node::Map(_)) {
+        if !matches!(node, YamlNode::Map(_)) {
             return Err(KustomizeError::wrong(format!(
                 "an object is a map with a kind and a name, and there is {}",
                 node.what()
             )));
         }
-        let resource = Resource { node };
+        let resource = BuildObject { node };
         resource.check()?;
         kept.push(resource.node);
     }
@@ -393,12 +396,12 @@ fn too_many() -> KustomizeError {
 /// The objects of a build in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    pub list: Vec<Resource>,
+    pub list: Vec<BuildObject>,
 }
 
 impl Resources {
     /// Adds objects that are not there yet.
-    pub(crate) fn append(&mut self, more: Vec<Resource>) -> Result<()> {
+    pub(crate) fn append(&mut self, more: Vec<BuildObject>) -> Result<()> {
         let mut known: HashSet<_> = self.list.iter().map(|it| it.id().key()).collect();
         for resource in more {
             let id = resource.id();

@@ -1,5 +1,6 @@
-//! YAML's scalars as go-yaml 3 reads and writes them: kustomize keeps their text and their tag apart, so that a number that
-//! is set into the place of a string stays a string, and a text that is set into the place of a number is an error.
+//! YAML's scalars as go-yaml 3 reads and writes them: kustomize keeps their text and their tag apart, so that a number
+//! that is set into the place of a string stays a string, and a text that is set into the place of a number is an
+//! error.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -128,7 +129,8 @@ impl Scalar {
                 match (tag, looks) {
                     (Tag::Float, it @ (Looks::Int(_) | Looks::Unsigned(_))) => it.to_json(&self.text),
                     _ => Err(KustomizeError::wrong(format!(
-                        "`{}` is set where the value has another type; quote the value that is replaced, or set one of its type",
+                        "`{}` is set where the value has another type; quote the value that is replaced, or set one \
+                         of its type",
                         self.text
                     ))),
                 }

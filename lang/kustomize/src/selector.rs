@@ -7,7 +7,7 @@ use crate::{
     error::{KustomizeError, Result},
     identity::Gvk,
     limits,
-    resource::{Resource, Texts},
+    resource::{BuildObject, Texts},
 };
 
 /// A selector as it is written. An empty part fits all.
@@ -79,13 +79,13 @@ impl CompiledSelector {
         fits(&self.namespace, namespace)
     }
 
-    pub(crate) fn fits_labels(&self, resource: &Resource) -> bool {
+    pub(crate) fn fits_labels(&self, resource: &BuildObject) -> bool {
         (self.labels.0.is_empty() || self.labels.fits(&resource.labels()))
             && (self.annotations.0.is_empty() || self.annotations.fits(&resource.annotations()))
     }
 
     /// As patches select: by the first name and the present one.
-    pub(crate) fn fits(&self, resource: &Resource) -> Result<bool> {
+    pub(crate) fn fits(&self, resource: &BuildObject) -> Result<bool> {
         let (now, first) = (resource.id(), resource.original_id()?);
         let any = |fits: &dyn Fn(&crate::identity::ObjectId) -> bool| fits(&first) || fits(&now);
         Ok(any(&|it| self.fits_namespace(it.effective_namespace()))

@@ -13,7 +13,7 @@ use crate::{
     identity::Gvk,
     kustomization::{ImageRule, Kustomization, LabelRule},
     names::{self, Affix},
-    node::Node,
+    node::YamlNode,
     patches::Patches,
     replacements,
     resource::Resources,
@@ -115,7 +115,7 @@ fn set_texts(resources: &mut Resources, texts: &BTreeMap<String, String>, specs:
             for spec in specs {
                 visit(resource, spec, Created::Map, &mut |node| {
                     // All of them are written as the last one was that has been there.
-                    if let Some(Node::Scalar(old)) = node.get(key) {
+                    if let Some(YamlNode::Scalar(old)) = node.get(key) {
                         text.style = old.style;
                     }
                     node.set_field(key, text.clone())
@@ -142,7 +142,8 @@ fn set_replicas(resources: &mut Resources, name: &str, count: i64) -> Result<()>
         return Ok(());
     }
     Err(KustomizeError::wrong(format!(
-        "there is no Deployment, ReplicaSet, ReplicationController or StatefulSet `{name}`; use the name without prefix and suffix"
+        "there is no Deployment, ReplicaSet, ReplicationController or StatefulSet `{name}`; use the name \
+         without prefix and suffix"
     )))
 }
 
@@ -170,21 +171,21 @@ fn set_images(resources: &mut Resources, rule: &ImageRule) -> Result<()> {
 }
 
 /// Wherever a list is called `containers` or `initContainers`, its items have images.
-fn set_in_containers(node: &mut Node, rule: &ImageRule, fits: &Regex) -> Result<()> {
+fn set_in_containers(node: &mut YamlNode, rule: &ImageRule, fits: &Regex) -> Result<()> {
     match node {
-        Node::Scalar(_) => Ok(()),
-        Node::List(items) => items.iter_mut().try_for_each(|it| set_in_containers(it, rule, fits)),
-        Node::Map(fields) => {
+        YamlNode::Scalar(_) => Ok(()),
+        YamlNode::List(items) => items.iter_mut().try_for_each(|it| set_in_containers(it, rule, fits)),
+        YamlNode::Map(fields) => {
             for (name, value) in fields {
                 set_in_containers(value, rule, fits)?;
-                let Node::List(items) = value else { continue };
+                let YamlNode::List(items) = value else { continue };
                 if !matches!(name.as_str(), "containers" | "initContainers") {
                     continue;
                 }
                 for item in items {
                     match item {
                         it if it.is_null() => {}
-                        Node::Map(_) => {
+                        YamlNode::Map(_) => {
                             if let Some(image) = item.get_mut("image") {
                                 set_image(image, rule, fits)?;
                             }
@@ -203,8 +204,8 @@ fn set_in_containers(node: &mut Node, rule: &ImageRule, fits: &Regex) -> Result<
     }
 }
 
-fn set_image(node: &mut Node, rule: &ImageRule, fits: &Regex) -> Result<()> {
-    let Node::Scalar(old) = node else {
+fn set_image(node: &mut YamlNode, rule: &ImageRule, fits: &Regex) -> Result<()> {
+    let YamlNode::Scalar(old) = node else {
         return Err(KustomizeError::wrong(format!(
             "an image is a single value, and there is {}",
             node.what()

@@ -19,7 +19,7 @@ enum TreeEntry {
 }
 
 /// What a path leads to.
-pub(crate) enum Found<'a> {
+pub(crate) enum TreeFound<'a> {
     File(&'a [u8]),
     Folder,
     Nothing,
@@ -67,7 +67,7 @@ impl KustomizeFiles {
     }
 
     /// What is there. The root is the empty path.
-    pub(crate) fn find(&self, path: &str) -> Result<Found<'_>> {
+    pub(crate) fn find(&self, path: &str) -> Result<TreeFound<'_>> {
         for at in path.match_indices('/').map(|it| it.0).chain([path.len()]) {
             if let Some(TreeEntry::Link) = self.files.get(&path[..at]) {
                 return Err(KustomizeError::refused(
@@ -77,9 +77,9 @@ impl KustomizeFiles {
             }
         }
         Ok(match self.files.get(path) {
-            Some(TreeEntry::File(content)) => Found::File(content),
-            _ if path.is_empty() || self.folders.contains(path) => Found::Folder,
-            _ => Found::Nothing,
+            Some(TreeEntry::File(content)) => TreeFound::File(content),
+            _ if path.is_empty() || self.folders.contains(path) => TreeFound::Folder,
+            _ => TreeFound::Nothing,
         })
     }
 }

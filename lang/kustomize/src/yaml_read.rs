@@ -8,7 +8,7 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag as 
 use crate::{
     error::{KustomizeError, Result},
     limits,
-    node::Node,
+    node::YamlNode,
     scalar::{Looks, Scalar, Style, Tag},
 };
 
@@ -20,7 +20,7 @@ pub(crate) enum EqualKeys {
 }
 
 /// The documents of a file with resources or patches. Empty ones are left out.
-pub(crate) fn documents(content: &[u8]) -> Result<Vec<Node>> {
+pub(crate) fn documents(content: &[u8]) -> Result<Vec<YamlNode>> {
     let text = text(content)?.replace("\r\n", "\n");
     let mut found = Vec::new();
     let pieces = pieces(&text)?;
@@ -29,10 +29,10 @@ pub(crate) fn documents(content: &[u8]) -> Result<Vec<Node>> {
         let Some(document) = first_document(piece, EqualKeys::Refused)? else {
             continue;
         };
-        let kind = document.get("kind").map_or("", Node::value_text);
+        let kind = document.get("kind").map_or("", YamlNode::value_text);
         let is_list = matches!(kind, "List" | "ResourceList");
         match document.get("items") {
-            Some(Node::List(items)) if alone && is_list => found.extend(items.iter().cloned()),
+            Some(YamlNode::List(items)) if alone && is_list => found.extend(items.iter().cloned()),
             Some(other) if alone && is_list && !other.is_null() => {
                 return Err(KustomizeError::wrong(format!(
                     "`items` of a {kind} is a list, and there is {}",
@@ -88,11 +88,11 @@ fn pieces(text: &str) -> Result<Vec<&str>> {
 }
 
 enum Frame {
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     Map {
-        fields: Vec<(String, Node)>,
+        fields: Vec<(String, YamlNode)>,
         key: Option<Key>,
-        merged: Vec<Node>,
+        merged: Vec<YamlNode>,
     },
 }
 
@@ -102,10 +102,10 @@ enum Key {
 }
 
 /// The first document, with its aliases and merged maps in place.
-pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option<Node>> {
+pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option<YamlNode>> {
     let mut parser = Parser::new_from_str(text);
     let mut stack: Vec<(Frame, usize)> = Vec::new();
-    let mut anchors: HashMap<usize, (Node, usize)> = HashMap::new();
+    let mut anchors: HashMap<usize, (YamlNode, usize)> = HashMap::new();
     let mut values = 0usize;
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| malformed(&error))?;
@@ -117,7 +117,8 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                 // Where nothing is written, the parser says `~`.
                 let nothing = style == ScalarStyle::Plain && span.start.index() == span.end.index();
                 let node = scalar(if nothing { "" } else { &text }, style, tag.as_deref(), line)?;
-                if let (Node::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut()) {
+                if let (YamlNode::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut())
+                {
                     if anchor > 0 {
                         anchors.insert(anchor, (node.clone(), 1));
                     }
@@ -132,7 +133,8 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                 };
                 values += size;
                 let node = node.clone();
-                if let (Node::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut()) {
+                if let (YamlNode::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut())
+                {
                     *key = Some(named(it, equal_keys, line)?);
                     continue;
                 }
@@ -167,8 +169,10 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match stack.pop() {
-                Some((Frame::List(items), anchor)) => (Node::List(items), anchor),
-                Some((Frame::Map { fields, merged, .. }, anchor)) => (Node::Map(with_merged(fields, merged)), anchor),
+                Some((Frame::List(items), anchor)) => (YamlNode::List(items), anchor),
+                Some((Frame::Map { fields, merged, .. }, anchor)) => {
+                    (YamlNode::Map(with_merged(fields, merged)), anchor)
+                }
                 None => continue,
             },
             _ => continue,
@@ -189,8 +193,10 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
             Some((Frame::Map { fields, key, merged }, _)) => match key.take() {
                 None => {}
                 Some(Key::Merge) => match node {
-                    Node::List(items) if items.iter().all(|it| matches!(it, Node::Map(_))) => merged.extend(items),
-                    node @ Node::Map(_) => merged.push(node),
+                    YamlNode::List(items) if items.iter().all(|it| matches!(it, YamlNode::Map(_))) => {
+                        merged.extend(items)
+                    }
+                    node @ YamlNode::Map(_) => merged.push(node),
                     _ => return Err(at_line(line, "`<<` takes a map, or a list of maps")),
                 },
                 Some(Key::Field(name)) => match fields.iter_mut().find(|it| it.0 == name) {
@@ -204,18 +210,18 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
     Ok(None)
 }
 
-fn size(node: &Node) -> usize {
+fn size(node: &YamlNode) -> usize {
     match node {
-        Node::Scalar(_) => 1,
-        Node::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Node::Map(fields) => 1 + fields.iter().map(|it| size(&it.1)).sum::<usize>(),
+        YamlNode::Scalar(_) => 1,
+        YamlNode::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        YamlNode::Map(fields) => 1 + fields.iter().map(|it| size(&it.1)).sum::<usize>(),
     }
 }
 
 // A map's own fields win over merged ones, and of those the first.
-fn with_merged(mut fields: Vec<(String, Node)>, merged: Vec<Node>) -> Vec<(String, Node)> {
+fn with_merged(mut fields: Vec<(String, YamlNode)>, merged: Vec<YamlNode>) -> Vec<(String, YamlNode)> {
     for node in merged {
-        let Node::Map(more) = node else { continue };
+        let YamlNode::Map(more) = node else { continue };
         for (key, value) in more {
             if !fields.iter().any(|it| it.0 == key) {
                 fields.push((key, value));
@@ -262,7 +268,7 @@ fn named(scalar: &Scalar, equal_keys: EqualKeys, line: usize) -> Result<Key> {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&YamlTag>, line: usize) -> Result<Node> {
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&YamlTag>, line: usize) -> Result<YamlNode> {
     let style = match style {
         ScalarStyle::Plain => Style::Plain,
         ScalarStyle::SingleQuoted => Style::SingleQuoted,
@@ -293,18 +299,18 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&YamlTag>, line: usize) ->
         _ if style != Style::Plain || tag.is_some() => (Tag::Str, style),
         _ => (Looks::of(text).tag(), style),
     };
-    Ok(Node::Scalar(Scalar {
+    Ok(YamlNode::Scalar(Scalar {
         style,
         ..Scalar::tagged(text, tag)
     }))
 }
 
-fn json_1_1(node: &Node) -> Result<Json> {
+fn json_1_1(node: &YamlNode) -> Result<Json> {
     Ok(match node {
-        Node::Scalar(it) if it.style == Style::Plain => Looks::of_version_1_1(&it.text).to_json(&it.text)?,
-        Node::Scalar(it) => Json::String(it.text.clone()),
-        Node::List(items) => Json::Array(items.iter().map(json_1_1).collect::<Result<_>>()?),
-        Node::Map(fields) => Json::Object(
+        YamlNode::Scalar(it) if it.style == Style::Plain => Looks::of_version_1_1(&it.text).to_json(&it.text)?,
+        YamlNode::Scalar(it) => Json::String(it.text.clone()),
+        YamlNode::List(items) => Json::Array(items.iter().map(json_1_1).collect::<Result<_>>()?),
+        YamlNode::Map(fields) => Json::Object(
             fields
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), json_1_1(value)?)))

@@ -1,7 +1,7 @@
 //! Every folder of the corpus makes what kustomize made of it.
 //!
-//! `tests/corpus/NAME/input` is a tree, and `expected.json` beside it is what tests/conformance/kustomize recorded of it, by
-//! `kustomize-oracle record lang/kustomize/tests/corpus/*`. A tree with a folder `overlay` is about that one.
+//! `tests/corpus/NAME/input` is a tree, and `expected.json` beside it is what tests/conformance/kustomize recorded of
+//! it, by `kustomize-oracle record lang/kustomize/tests/corpus/*`. A tree with a folder `overlay` is about that one.
 //! `KUSTOMIZE_ORACLE` names the program that was built of it. Of errors, only that there is one counts.
 
 use std::{

@@ -1,6 +1,6 @@
-//! Folders that dice wrote are built as kustomize builds them: patches of workloads above all, whose lists are merged by keys
-//! that may be missing, doubled or null. Only where `KUSTOMIZE_ORACLE` names the program to ask; `KUSTOMIZE_CASES` and
-//! `KUSTOMIZE_SEED` say how many and which.
+//! Folders that dice wrote are built as kustomize builds them: patches of workloads above all, whose lists are merged
+//! by keys that may be missing, doubled or null. Only where `KUSTOMIZE_ORACLE` names the program to ask;
+//! `KUSTOMIZE_CASES` and `KUSTOMIZE_SEED` say how many and which.
 
 use std::{fs, path::Path, process::Command};
 
