@@ -3,16 +3,18 @@
 //! keys of the definitions, items of the patch come first, and `$patch: replace` of an item leaves the old item as it
 //! is.
 
+use std::{cell::RefCell, collections::HashMap};
+
 use crate::{
     error::{KustomizeError, Result},
     merge_keys::MergeSchema,
-    node::YamlNode,
+    node::{YamlNode, quote_if_needed},
     scalar::{Scalar, Style},
 };
 
 /// Applies a patch. Nothing is left of an object that the patch deletes.
 pub(crate) fn apply(object: YamlNode, patch: YamlNode) -> Result<Option<YamlNode>> {
-    let merged = merge(None, Some(object), Some(patch), false)?;
+    let merged = merge(&OneValues::default(), None, Some(object), Some(patch), false)?;
     Ok(match merged {
         Merged::Nothing => None,
         Merged::Kept(node) | Merged::Replaced(node) | Merged::Null(node) => Some(node),
@@ -46,7 +48,13 @@ fn schema_of(schema: Option<MergeSchema>, nodes: [Option<&YamlNode>; 2]) -> Opti
 
 /// Merges the patch `new` into `old`. `same` says that both are one and the same value, which is merged with itself:
 /// that is how upstream cleans up what a patch adds.
-fn merge(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<YamlNode>, same: bool) -> Result<Merged> {
+fn merge(
+    one_values: &OneValues,
+    schema: Option<MergeSchema>,
+    old: Option<YamlNode>,
+    new: Option<YamlNode>,
+    same: bool,
+) -> Result<Merged> {
     let schema = schema_of(schema, [old.as_ref(), new.as_ref()]);
     let first = old
         .as_ref()
@@ -68,9 +76,9 @@ fn merge(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<YamlNod
         }
     }
     match first {
-        YamlNode::Map(_) => merge_maps(schema, old, new, same),
+        YamlNode::Map(_) => merge_maps(one_values, schema, old, new, same),
         YamlNode::List(_) => match schema.and_then(|it| it.merged_list()) {
-            Some(keys) => merge_lists(schema, keys, old, new, same),
+            Some(keys) => merge_lists(one_values, schema, keys, old, new, same),
             None => Ok(new_or_old(old, new)),
         },
         YamlNode::Scalar(_) => Ok(new_or_old(old, new)),
@@ -181,7 +189,13 @@ fn start(old: Option<YamlNode>, mut new: Option<YamlNode>, same: bool) -> Result
     }
 }
 
-fn merge_maps(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<YamlNode>, same: bool) -> Result<Merged> {
+fn merge_maps(
+    one_values: &OneValues,
+    schema: Option<MergeSchema>,
+    old: Option<YamlNode>,
+    new: Option<YamlNode>,
+    same: bool,
+) -> Result<Merged> {
     let Some(Start {
         mut old,
         mut new,
@@ -201,36 +215,75 @@ fn merge_maps(schema: Option<MergeSchema>, old: Option<YamlNode>, new: Option<Ya
     names.dedup();
     for name in names {
         let (old_value, new_value) = (old.get(&name).cloned(), new.as_mut().and_then(|it| it.remove(&name)));
-        let merged = merge(schema.and_then(|it| it.field(&name)), old_value, new_value, same).map_err(|error| {
-            KustomizeError {
-                message: if error.message.starts_with('`') {
-                    format!("`{name}.{}", &error.message[1..])
-                } else {
-                    format!("`{name}`: {}", error.message)
-                },
-                ..error
-            }
+        let merged = merge(
+            one_values,
+            schema.and_then(|it| it.field(&name)),
+            old_value,
+            new_value,
+            same,
+        )
+        .map_err(|error| KustomizeError {
+            message: if error.message.starts_with('`') {
+                format!("`{name}.{}", &error.message[1..])
+            } else {
+                format!("`{name}`: {}", error.message)
+            },
+            ..error
         })?;
         match merged {
             Merged::Nothing => {
                 old.remove(&name);
             }
-            Merged::Kept(YamlNode::Scalar(_)) | Merged::Null(_) => {}
-            Merged::Kept(value) | Merged::Replaced(value) => put(&mut old, &name, value),
+            Merged::Kept(YamlNode::Scalar(_)) => {
+                if let Some(YamlNode::Scalar(kept)) = old.get_mut(&name) {
+                    one_values.refresh(kept);
+                    quote_if_needed(kept);
+                    one_values.note(kept);
+                }
+            }
+            Merged::Null(_) => {}
+            Merged::Kept(value) | Merged::Replaced(value) => put(one_values, &mut old, &name, value),
         }
     }
     Ok(if kept { Merged::Kept(old) } else { Merged::Replaced(old) })
 }
 
 // A value that takes the place of another one is written as that one was.
-fn put(map: &mut YamlNode, name: &str, value: YamlNode) {
+fn put(one_values: &OneValues, map: &mut YamlNode, name: &str, value: YamlNode) {
     match (map.get_mut(name), value) {
-        (Some(YamlNode::Scalar(old)), YamlNode::Scalar(new)) => old.become_value_of(new),
+        (Some(YamlNode::Scalar(old)), YamlNode::Scalar(new)) => {
+            one_values.refresh(old);
+            old.become_value_of(new);
+            one_values.note(old);
+        }
+        (_, YamlNode::Scalar(mut value)) => {
+            quote_if_needed(&mut value);
+            map.put(name, YamlNode::Scalar(value));
+        }
         (_, value) => map.put(name, value),
     }
 }
 
+/// What has become of values that are one, until the object is whole again.
+#[derive(Default)]
+struct OneValues(RefCell<HashMap<u64, Scalar>>);
+
+impl OneValues {
+    fn refresh(&self, scalar: &mut Scalar) {
+        if let Some(newest) = scalar.shared.and_then(|it| self.0.borrow().get(&it.id()).cloned()) {
+            *scalar = newest;
+        }
+    }
+
+    fn note(&self, scalar: &Scalar) {
+        if let Some(shared) = scalar.shared {
+            self.0.borrow_mut().insert(shared.id(), scalar.clone());
+        }
+    }
+}
+
 fn merge_lists(
+    one_values: &OneValues,
     schema: Option<MergeSchema>,
     keys: &'static [&'static str],
     old: Option<YamlNode>,
@@ -280,7 +333,7 @@ fn merge_lists(
                 })
                 .transpose()?
         };
-        let merged = merge(items_schema, old_item, new_item, same)?;
+        let merged = merge(one_values, items_schema, old_item, new_item, same)?;
         let (mut value, in_place) = match merged {
             Merged::Nothing => (None, false),
             Merged::Kept(value) => (Some(value), true),

@@ -8,6 +8,7 @@ use crate::{
     error::{KustomizeError, Result},
     limits,
     scalar::{Looks, Scalar, Shared, Style, Tag, float, float_text},
+    yaml_read::{EqualKeys, first_document},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -130,10 +131,7 @@ impl YamlNode {
             }
             None => {
                 check_new_key(field)?;
-                let is_string = matches!(scalar.tag, Tag::Str | Tag::Unset);
-                if is_string && scalar.style == Style::Plain && Looks::of_version_1_1(&scalar.text).tag() != Tag::Str {
-                    scalar.style = Style::DoubleQuoted;
-                }
+                quote_if_needed(&mut scalar);
                 fields.push((field.to_owned(), YamlNode::Scalar(scalar)));
             }
         }
@@ -153,11 +151,11 @@ impl YamlNode {
 
     /// A map of strings.
     pub(crate) fn of_texts(texts: &BTreeMap<String, String>) -> Result<YamlNode> {
-        texts.keys().try_for_each(|it| check_new_key(it))?;
-        let fields = texts
-            .iter()
-            .map(|(key, value)| (key.clone(), YamlNode::string(value.clone())));
-        Ok(YamlNode::Map(fields.collect()))
+        let mut node = YamlNode::empty_map();
+        for (key, value) in texts {
+            node.set_field(key, Scalar::string(value.clone()))?;
+        }
+        Ok(node)
     }
 
     /// All scalars of it.
@@ -273,6 +271,37 @@ impl YamlNode {
 
 fn scalar(text: &str, tag: Tag) -> YamlNode {
     YamlNode::Scalar(Scalar::tagged(text, tag))
+}
+
+/// Quotes a string that would be read as something else without, as upstream does with whatever it sets.
+pub(crate) fn quote_if_needed(scalar: &mut Scalar) {
+    let text = &scalar.text;
+    if scalar.style != Style::Plain
+        || !matches!(scalar.tag, Tag::Str | Tag::Unset)
+        || text.is_empty()
+        || text.contains('\n')
+    {
+        return;
+    }
+    let is_suspicious = text.contains(": ")
+        || text.contains(" #")
+        || text.ends_with(':')
+        || text.starts_with(|it: char| !it.is_alphanumeric() && it != '/' && it != '_' && it != '.');
+    let is_other = match Looks::of_version_1_1(text).tag() {
+        Tag::Str if !is_suspicious => false,
+        Tag::Str => match first_document(text, EqualKeys::LastWins) {
+            Ok(Some(YamlNode::Scalar(it))) => {
+                it.style == Style::Plain && Looks::of_version_1_1(&it.text).tag() != Tag::Str
+            }
+            Ok(_) => true,
+            Err(_) => false,
+        },
+        _ => true,
+    };
+    if is_other {
+        scalar.style = Style::DoubleQuoted;
+        scalar.touch();
+    }
 }
 
 /// An error when a key that is added would be read as something else than a string: kustomize writes it without quotes,
