@@ -258,6 +258,27 @@ fn values_may_be_nested_only_so_deep() {
 }
 
 #[test]
+fn deep_objects_are_patched_on_a_small_stack() {
+    let deep = |inner: &str| {
+        let (open, close) = ("{d: ".repeat(190), "}".repeat(190));
+        format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, x: {open}{inner}{close}}}")
+    };
+    let kustomization =
+        "resources: [a.yaml]\npatches: [{path: p.yaml}]\nimages: [{name: a, newTag: b}]\ncommonLabels: {a: b}";
+    let (object, patch) = (deep("{a: 1}"), deep("{b: 2}"));
+    let files = tree(&[
+        ("kustomization.yaml", kustomization),
+        ("a.yaml", &object),
+        ("p.yaml", &patch),
+    ]);
+    let built = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(move || build(&files, ""))
+        .unwrap();
+    assert_eq!(built.join().unwrap().unwrap().len(), 1);
+}
+
+#[test]
 fn json_patches_may_copy_only_so_much() {
     let operation = r#"{"op": "copy", "from": "/x", "path": "/x/-"}"#;
     let kustomization = format!(
