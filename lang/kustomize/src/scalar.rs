@@ -27,6 +27,8 @@ pub(crate) enum Style {
     SingleQuoted,
     DoubleQuoted,
     Block,
+    /// Nothing between braces or brackets. It is null, but upstream writes it as an empty string.
+    EmptyInFlow,
 }
 
 /// A scalar with its text as it was written.
@@ -95,6 +97,9 @@ impl Scalar {
     pub(crate) fn become_value_of(&mut self, other: Scalar) {
         self.text = other.text;
         self.tag = other.tag;
+        if self.style == Style::EmptyInFlow {
+            self.style = Style::Plain;
+        }
         self.touch();
     }
 

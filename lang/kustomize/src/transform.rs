@@ -115,7 +115,7 @@ fn set_texts(resources: &mut Resources, texts: &BTreeMap<String, String>, specs:
             for spec in specs {
                 visit(resource, spec, Created::Map, &mut |node| {
                     // All of them are written as the last one was that has been there.
-                    if let Some(YamlNode::Scalar(old)) = node.get(key) {
+                    if let Some(YamlNode::Scalar(old)) = node.get(key).filter(|it| !it.is_null()) {
                         text.style = old.style;
                     }
                     node.set_field(key, text.clone())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag as YamlTag};
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag as YamlTag};
 
 use crate::{
     error::{KustomizeError, Result},
@@ -107,6 +107,8 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
     let mut stack: Vec<(Frame, usize)> = Vec::new();
     let mut anchors: HashMap<usize, (YamlNode, usize)> = HashMap::new();
     let mut values = 0usize;
+    // How many of the collections around are written with braces or brackets: inside of one, all are.
+    let mut flow = 0usize;
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| malformed(&error))?;
         let line = span.start.line();
@@ -116,7 +118,10 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                 values += 1;
                 // Where nothing is written, the parser says `~`.
                 let nothing = style == ScalarStyle::Plain && span.start.index() == span.end.index();
-                let node = scalar(if nothing { "" } else { &text }, style, tag.as_deref(), line)?;
+                let mut node = scalar(if nothing { "" } else { &text }, style, tag.as_deref(), line)?;
+                if let (true, true, YamlNode::Scalar(it)) = (nothing && tag.is_none(), flow > 0, &mut node) {
+                    it.style = Style::EmptyInFlow;
+                }
                 if let (YamlNode::Scalar(it), Some((Frame::Map { key: key @ None, .. }, _))) = (&node, stack.last_mut())
                 {
                     if anchor > 0 {
@@ -149,13 +154,15 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                     "a key of a map is a list or a map itself, which JSON does not know",
                 ));
             }
-            Event::SequenceStart(_, anchor, _) => {
+            Event::SequenceStart(style, anchor, _) => {
+                flow += usize::from(flow > 0 || style == StructureStyle::Flow);
                 deeper(&stack, line)?;
                 values += 1;
                 stack.push((Frame::List(Vec::new()), anchor));
                 continue;
             }
-            Event::MappingStart(_, anchor, _) => {
+            Event::MappingStart(style, anchor, _) => {
+                flow += usize::from(flow > 0 || style == StructureStyle::Flow);
                 deeper(&stack, line)?;
                 values += 1;
                 stack.push((
@@ -168,13 +175,16 @@ pub(crate) fn first_document(text: &str, equal_keys: EqualKeys) -> Result<Option
                 ));
                 continue;
             }
-            Event::SequenceEnd | Event::MappingEnd => match stack.pop() {
-                Some((Frame::List(items), anchor)) => (YamlNode::List(items), anchor),
-                Some((Frame::Map { fields, merged, .. }, anchor)) => {
-                    (YamlNode::Map(with_merged(fields, merged)), anchor)
+            Event::SequenceEnd | Event::MappingEnd => {
+                flow = flow.saturating_sub(1);
+                match stack.pop() {
+                    Some((Frame::List(items), anchor)) => (YamlNode::List(items), anchor),
+                    Some((Frame::Map { fields, merged, .. }, anchor)) => {
+                        (YamlNode::Map(with_merged(fields, merged)), anchor)
+                    }
+                    None => continue,
                 }
-                None => continue,
-            },
+            }
             _ => continue,
         };
         if values > limits::VALUES_MAX {
@@ -308,6 +318,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&YamlTag>, line: usize) ->
 fn json_1_1(node: &YamlNode) -> Result<Json> {
     Ok(match node {
         YamlNode::Scalar(it) if it.style == Style::Plain => Looks::of_version_1_1(&it.text).to_json(&it.text)?,
+        YamlNode::Scalar(it) if it.style == Style::EmptyInFlow => Json::Null,
         YamlNode::Scalar(it) => Json::String(it.text.clone()),
         YamlNode::List(items) => Json::Array(items.iter().map(json_1_1).collect::<Result<_>>()?),
         YamlNode::Map(fields) => Json::Object(
