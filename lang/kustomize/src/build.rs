@@ -1,13 +1,15 @@
 //! A build: the bases of a folder, its generators, its components and its transformers, in kustomize's order.
 //! Upstream: api/internal/target and api/krusty.
 
+use std::collections::HashSet;
+
 use crate::{
     error::{KustomizeError, Result},
     generators, hash,
     kustomization::{COMPONENT, FILE_NAMES, Kustomization, read},
     limits::{BASES_DEPTH_MAX, Cost},
     order, references,
-    resource::{LOCAL_CONFIG, NEEDS_HASH_SUFFIX, Resources, read_resources},
+    resource::{BuildObject, LOCAL_CONFIG, NEEDS_HASH_SUFFIX, Resources, read_resources},
     transform,
     tree::{KustomizeFiles, TreeFound, is_below, is_remote, joined},
 };
@@ -36,9 +38,7 @@ pub fn build(files: &KustomizeFiles, folder: &str) -> Result<Vec<serde_json::Val
     for resource in &resources.list {
         resource.check()?;
     }
-    resources
-        .list
-        .retain(|it| it.annotations().get(LOCAL_CONFIG).is_none_or(|it| it == "false"));
+    drop_local(&mut resources).map_err(|it| it.in_file(&target.file))?;
     order::sort(&mut resources.list, target.kustomization.sort.as_ref()).map_err(|it| it.in_file(&target.file))?;
     resources
         .list
@@ -53,6 +53,19 @@ pub fn build(files: &KustomizeFiles, folder: &str) -> Result<Vec<serde_json::Val
             })
         })
         .collect()
+}
+
+/// Drops what is for tools only; what has the same identity as something that is not stays, as it does upstream.
+/// Patches may have given two objects one identity, which is an error.
+fn drop_local(resources: &mut Resources) -> Result<()> {
+    let is_local = |it: &BuildObject| it.annotations().get(LOCAL_CONFIG).is_some_and(|it| it != "false");
+    let (local, applied): (Vec<_>, Vec<_>) = resources.list.iter().cloned().partition(is_local);
+    let ids: HashSet<_> = applied.iter().map(BuildObject::id).collect();
+    Resources::default().append(applied)?;
+    let dropped = local.into_iter().filter(|it| !ids.contains(&it.id())).collect();
+    Resources::default().append(dropped)?;
+    resources.list.retain(|it| ids.contains(&it.id()));
+    Ok(())
 }
 
 struct Builder<'a> {
