@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("safe-cel", &["go-regex", "kube-primitives"]),
     ("kube-store", &["safe-cel", "go-regex", "kube-primitives"]),
     ("gotemplate", &["go-regex"]),
+    ("kustomize", &["go-regex"]),
     ("policy-template", &["gotemplate"]),
     // A tunnel, which knows neither OCM nor an API server.
     ("konnectivity", &[]),

@@ -1,0 +1,230 @@
+// The oracle of lang/kustomize: what kustomize itself builds of a folder.
+//
+// Each argument is a folder with a kustomization file. For each it writes one line of JSON: the folder, and either the
+// objects in their order or the error. After `record`, it writes the same into `expected.json` of each folder, of what is
+// in its `input`. `merge-keys` as the only argument writes the table of
+// lang/kustomize/src/merge_keys.txt instead: how the lists of the built-in kinds are merged.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+	k8syaml "sigs.k8s.io/yaml"
+)
+
+type answer struct {
+	Folder  string            `json:"folder,omitempty"`
+	Objects []json.RawMessage `json:"objects,omitempty"`
+	Error   string            `json:"error,omitempty"`
+}
+
+func build(folder string) (made []json.RawMessage, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, err
+	}
+	// As whoever applies it reads it: through the text that is printed.
+	for _, it := range all.Resources() {
+		text, err := it.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		object, err := k8syaml.YAMLToJSON(text)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, object)
+	}
+	return made, nil
+}
+
+// table holds the definitions below which a list is merged.
+type table struct {
+	numbers map[string]int
+	merges  map[string]bool
+	lines   []string
+}
+
+func name(ref spec.Ref) string {
+	parts := strings.Split(ref.String(), "/")
+	return parts[len(parts)-1]
+}
+
+// target is the definition that a field leads to, and how: "." for an object, "[]" for a list, "{}" for a map.
+func target(field spec.Schema) (way, definition string) {
+	switch {
+	case field.Ref.String() != "":
+		return ".", name(field.Ref)
+	case field.Items != nil && field.Items.Schema != nil:
+		return "[]", name(field.Items.Schema.Ref)
+	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
+		return "{}", name(field.AdditionalProperties.Schema.Ref)
+	}
+	return ".", ""
+}
+
+func (t *table) hasMerges(definition string, above []string) bool {
+	if known, ok := t.merges[definition]; ok {
+		return known
+	}
+	if slices.Contains(above, definition) {
+		return false
+	}
+	above = append(above, definition)
+	for _, field := range openapi.Schema().Definitions[definition].Properties {
+		strategy, _ := field.Extensions["x-kubernetes-patch-strategy"].(string)
+		_, next := target(field)
+		if strings.Contains(strategy, "merge") || next != "" && t.hasMerges(next, above) {
+			t.merges[definition] = true
+			return true
+		}
+	}
+	t.merges[definition] = false
+	return false
+}
+
+func (t *table) number(definition string) int {
+	if number, ok := t.numbers[definition]; ok {
+		return number
+	}
+	number := len(t.numbers)
+	t.numbers[definition] = number
+	fields := openapi.Schema().Definitions[definition].Properties
+	var names []string
+	for it := range fields {
+		names = append(names, it)
+	}
+	slices.Sort(names)
+	for _, it := range names {
+		field := fields[it]
+		way, next := target(field)
+		strategy, keys := (&openapi.ResourceSchema{Schema: &field}).PatchStrategyAndKeyList()
+		merged := slices.Contains(strings.Split(strategy, ","), "merge")
+		leads := "-"
+		if next != "" && t.hasMerges(next, nil) {
+			leads = fmt.Sprint(t.number(next))
+		}
+		if !merged && leads == "-" {
+			continue
+		}
+		line := fmt.Sprintf("%d %s %s %s", number, it, way, leads)
+		if merged {
+			line += " merge " + strings.Join(keys, ",")
+		}
+		t.lines = append(t.lines, strings.TrimRight(line, " "))
+	}
+	return number
+}
+
+func mergeKeys() {
+	// The first question makes it read the built-in definitions.
+	openapi.SchemaForResourceType(yaml.TypeMeta{APIVersion: "v1", Kind: "Pod"})
+	t := table{numbers: map[string]int{}, merges: map[string]bool{}}
+	var kinds, definitions []string
+	for it := range openapi.Schema().Definitions {
+		definitions = append(definitions, it)
+	}
+	slices.Sort(definitions)
+	for _, it := range definitions {
+		groups, _ := openapi.Schema().Definitions[it].Extensions["x-kubernetes-group-version-kind"].([]any)
+		for _, one := range groups {
+			gvk, _ := one.(map[string]any)
+			version := fmt.Sprint(gvk["version"])
+			if gvk["group"] != "" {
+				version = fmt.Sprint(gvk["group"]) + "/" + version
+			}
+			kind := fmt.Sprint(gvk["kind"])
+			if kind == "DeleteOptions" || strings.HasSuffix(kind, "List") || !t.hasMerges(it, nil) {
+				continue
+			}
+			kinds = append(kinds, fmt.Sprintf("%s %s = %d", version, kind, t.number(it)))
+		}
+	}
+	fmt.Println("# generated by tests/conformance/kustomize merge-keys from kyaml's definitions of Kubernetes 1.21; do not edit")
+	fmt.Println("# VERSION KIND = DEFINITION, then DEFINITION FIELD WAY DEFINITION [merge KEYS]")
+	fmt.Println(strings.Join(kinds, "\n"))
+	fmt.Println(strings.Join(t.lines, "\n"))
+}
+
+func answerOf(folder string) (it answer) {
+	objects, err := build(folder)
+	if err == nil {
+		it.Objects = objects
+		return it
+	}
+	// Where the tree is says nothing.
+	it.Error = err.Error()
+	if full, err := filepath.Abs(folder); err == nil {
+		it.Error = strings.ReplaceAll(it.Error, strings.TrimSuffix(full, "/overlay"), "")
+	}
+	return it
+}
+
+func answerAll(folders []string) error {
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	for _, folder := range folders {
+		it := answerOf(folder)
+		it.Folder = folder
+		if err := out.Encode(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A case whose input has a folder `overlay` is about that one.
+func record(cases []string) error {
+	for _, one := range cases {
+		folder := filepath.Join(one, "input")
+		if _, err := os.Stat(filepath.Join(folder, "overlay")); err == nil {
+			folder = filepath.Join(folder, "overlay")
+		}
+		file, err := os.Create(filepath.Join(one, "expected.json"))
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(file)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", " ")
+		if err := out.Encode(answerOf(folder)); err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "merge-keys" {
+		mergeKeys()
+		return
+	}
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == "record" {
+		err = record(os.Args[2:])
+	} else {
+		err = answerAll(os.Args[1:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
