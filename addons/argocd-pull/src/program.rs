@@ -11,7 +11,10 @@ use ocm_addon_sdk::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::basic::{self, BasicPullSettings};
+use crate::{
+    basic::{self, BasicPullSettings},
+    gitops::{self, GitOpsSettings},
+};
 
 /// The names of the programs in the image.
 pub const PROGRAMS: &[&str] = &["manager"];
@@ -124,7 +127,13 @@ fn controllers(flags: &PullManagerFlags) -> Result<Made> {
             };
             Ok(Box::new(move |caches| basic::controllers(caches, &settings)))
         }
-        other => bail!("--mode: there is no mode {other:?}; write basic"),
+        "controller" => {
+            let settings = GitOpsSettings {
+                controller_image: std::env::var("CONTROLLER_IMAGE").ok(),
+            };
+            Ok(Box::new(move |caches| gitops::controllers(caches, &settings)))
+        }
+        other => bail!("--mode: there is no mode {other:?}; write controller or basic"),
     }
 }
 
