@@ -251,6 +251,7 @@ async fn status_comes_back_with_progress_first() {
     let mut seen = Vec::new();
     let api = world.applications();
     let mut watch = std::pin::pin!(versions_of(&api));
+    begun(&mut watch).await;
     let values = [
         ("healthStatus", "Healthy"),
         ("syncStatus", "Synced"),
@@ -293,6 +294,16 @@ fn versions_of(
     api: &Api<PulledApplication>,
 ) -> impl futures::Stream<Item = Result<Events, ocm_addon_sdk::kube::runtime::watcher::Error>> + use<> {
     ocm_addon_sdk::kube::runtime::watcher(api.clone(), Default::default())
+}
+
+/// Returns when the watch shows every further change.
+async fn begun<S>(watch: &mut std::pin::Pin<&mut S>)
+where
+    S: futures::Stream<Item = Result<Events, ocm_addon_sdk::kube::runtime::watcher::Error>>,
+{
+    use futures::StreamExt;
+    let list = async { while !matches!(watch.next().await, Some(Ok(Events::InitDone)) | None) {} };
+    tokio::time::timeout(wait::PATIENCE, list).await.unwrap();
 }
 
 async fn next_health<S>(watch: &mut std::pin::Pin<&mut S>) -> Option<String>

@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ocm_addon_sdk::{
-    kube::Api,
+    kube::{self, Api},
     ocm_api::work::ManifestWork,
     reconcile::{
         Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait,
@@ -60,7 +60,12 @@ impl OrphanedApplicationWorks {
             return Ok(false);
         }
         let api: Api<PulledApplication> = Api::namespaced(client, &encoded(namespace));
-        Ok(api.get_metadata_opt(&encoded(name)).await?.is_some())
+        match api.get_metadata(&encoded(name)).await {
+            Ok(_) => Ok(true),
+            // Where even the kind is gone the answer is no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use ocm_addon_sdk::{
         core::v1::{ConfigMap, Node, Secret, Service},
     },
     kube::{
-        Api, Client, Resource, ResourceExt,
+        self, Api, Client, Resource, ResourceExt,
         core::{ApiResource, DynamicObject, GroupVersionKind, NamespaceResourceScope, PartialObjectMeta},
         runtime::watcher,
     },
@@ -158,14 +158,6 @@ impl GitOpsClusters {
     }
 
     async fn material(&self, namespace: &str, principal: &Leaf, now: Timestamp) -> Result<Material, ObserveError> {
-        let jwt = match self.read::<Secret>(namespace, certificates::JWT).await? {
-            Some(_) => Ok(None),
-            None => {
-                // It takes longer than others want to wait.
-                let made = tokio::task::spawn_blocking(certificates::jwt_key).await?;
-                made.map(|key| Some(certificates::jwt_secret(namespace, key)))
-            }
-        };
         let authority = certificates::authority(self.read(namespace, AUTHORITY).await?, namespace, now);
         let present_bundle = self.read::<ConfigMap>(namespace, certificates::BUNDLE).await?;
         let known = authority.as_ref().ok();
@@ -192,7 +184,7 @@ impl GitOpsClusters {
         }
         let mut due = due.into_iter();
         Ok(Material {
-            jwt,
+            jwt: Ok(None),
             bundle,
             present_bundle,
             principal: due.next().unwrap_or(Ok(None)),
@@ -200,6 +192,15 @@ impl GitOpsClusters {
             authority,
             next,
         })
+    }
+
+    /// A key for tokens where there is none. It is made last: it takes seconds.
+    async fn jwt(&self, namespace: &str) -> Result<Result<Option<Secret>, String>, ObserveError> {
+        if self.read::<Secret>(namespace, certificates::JWT).await?.is_some() {
+            return Ok(Ok(None));
+        }
+        let made = tokio::task::spawn_blocking(certificates::jwt_key).await?;
+        Ok(made.map(|key| Some(certificates::jwt_secret(namespace, key))))
     }
 
     fn placement(&self, of: &GitOpsCluster) -> Result<Arc<Placement>, String> {
@@ -315,8 +316,12 @@ impl GitOpsClusters {
         let resource = ApiResource::from_gvk_with_plural(&kind, "argocds");
         let namespace = of.namespace().unwrap_or_default();
         let api: Api<DynamicObject> = Api::namespaced_with(client, &encoded(&namespace), &resource);
-        // Without its kind there is none, either.
-        let found = api.get_opt("argocd").await?;
+        let found = match api.get("argocd").await {
+            Ok(found) => Some(found),
+            // Without its kind there is none, either, and then the answer is no Status.
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(error.into()),
+        };
         Ok(found.and_then(|it| clusters::principal_image(&it.data).map(str::to_owned)))
     }
 }
@@ -509,6 +514,7 @@ impl Reconciler for GitOpsClusters {
             seen.removed = self.removed(&of);
             seen.image = self.image(&of).await?;
         }
+        material.jwt = self.jwt(namespace).await?;
         seen.material = Some(material);
         Ok(seen)
     }
