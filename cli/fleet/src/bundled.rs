@@ -1,5 +1,5 @@
-//! The known add-ons that come with drover: managed-serviceaccount, cluster-permission, cluster-proxy, and the policy
-//! framework with the controllers of its kinds.
+//! The known add-ons that come with drover: managed-serviceaccount, cluster-permission, argocd-pull, cluster-proxy, and
+//! the policy framework with the controllers of its kinds.
 //!
 //! Each is a crate that uses the SDK alone. Here is what the binary does with them: it is their image, called by their
 //! programs' names as upstream's images are, and `drover up --addons` runs their hub's halves in its own process.
@@ -11,7 +11,7 @@ use addon_policy_framework::hub::{HubConnection, PropagatorSettings};
 use anyhow::{Context, Result};
 use kube::Client;
 use ocm_addon_sdk::{AddOn, program::Place};
-use ocm_api::{authentication, crds, policy, proxy, rbac};
+use ocm_api::{authentication, crds, gitops, policy, proxy, rbac};
 use ocm_reconcile::{Caches, Clients, Controller, controller, install::install_crds};
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +72,7 @@ impl HubHalves {
 }
 
 /// All of them.
-pub const ALL: [Bundled; 7] = [
+pub const ALL: [Bundled; 8] = [
     Bundled {
         name: addon_managed_serviceaccount::NAME,
         images: &["quay.io/open-cluster-management/managed-serviceaccount"],
@@ -96,6 +96,20 @@ pub const ALL: [Bundled; 7] = [
         needs: None,
         default_config: None,
         controllers: |caches, _| addon_cluster_permission::controllers(caches),
+    },
+    Bundled {
+        name: addon_argocd_pull::NAME,
+        images: &["quay.io/open-cluster-management/argocd-pull-integration"],
+        programs: addon_argocd_pull::PROGRAMS,
+        group: gitops::GROUP,
+        kinds: HubKinds::These(&["gitopsclusters"]),
+        run: addon_argocd_pull::run,
+        add_on: None,
+        needs: None,
+        default_config: None,
+        controllers: |caches, _| {
+            addon_argocd_pull::basic::controllers(caches, &addon_argocd_pull::basic::BasicPullSettings::default())
+        },
     },
     Bundled {
         name: addon_cluster_proxy::NAME,
@@ -228,10 +242,18 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
         let words = arguments.get(position..)?;
         let name = Path::new(words.first()?).file_name()?.to_str()?;
         let is_meant = is_program(words.first()?, name);
-        let mut all = ALL.iter().filter(|_| is_meant);
+        let mut all = ALL
+            .iter()
+            .filter(|it| is_meant && (it.name != addon_argocd_pull::NAME || says_mode(words)));
         all.find_map(|it| it.run(words, &Place::default()))
     };
     at(0).or_else(|| at(1))
+}
+
+/// Two add-ons have a program `manager`; that of argocd-pull is told by its flag, which the other does not have.
+fn says_mode(words: &[OsString]) -> bool {
+    let mut flags = words.iter().filter_map(|it| it.to_str());
+    flags.any(|it| it.trim_start_matches('-').split('=').next() == Some("mode") && it.starts_with('-'))
 }
 
 /// Whether a program is meant by this word. Names that are commands of ours, too, need the path of upstream's image.
@@ -315,5 +337,7 @@ mod tests {
         // A command of ours of the same name.
         assert_eq!(run(&words(&["drover", "agent", "--help"])), None);
         assert_eq!(run(&words(&["/agent", "--help"])), Some(ExitCode::SUCCESS));
+        let of_argo_cd = ["/manager", "--mode=basic", "--help"];
+        assert_eq!(run(&words(&of_argo_cd)), Some(ExitCode::SUCCESS));
     }
 }

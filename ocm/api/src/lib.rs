@@ -26,6 +26,7 @@ pub mod condition;
 pub mod conditions;
 pub mod crds;
 pub mod finalizers;
+pub mod gitops;
 pub mod identity;
 pub mod labels;
 pub mod multicluster;

@@ -137,4 +137,5 @@ kinds! {
     configuration_policy_keeps_every_field: ocm_api::policy::configuration_policy::ConfigurationPolicy,
     operator_policy_keeps_every_field: ocm_api::policy::operator_policy::OperatorPolicy,
     klusterlet_keeps_every_field: ocm_api::operator::Klusterlet,
+    gitops_cluster_keeps_every_field: ocm_api::gitops::GitOpsCluster,
 }

@@ -162,6 +162,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-primitives",
             "kube-store",
             // The binary is the image of these add-ons, too.
+            "addon-argocd-pull",
             "addon-cluster-permission",
             "addon-cluster-proxy",
             "addon-cert-policy",

@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::structural::structural;
-use crate::{Kind, about, addon, authentication, cluster, multicluster, operator, policy, proxy, rbac, work};
+use crate::{Kind, about, addon, authentication, cluster, gitops, multicluster, operator, policy, proxy, rbac, work};
 
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,10 @@ pub fn build() -> Vec<(ServedOn, Value)> {
         (
             AddOn,
             definition::<rbac::ClusterPermission>(vec![version::<rbac::ClusterPermission>()]),
+        ),
+        (
+            AddOn,
+            definition::<gitops::GitOpsCluster>(vec![version::<gitops::GitOpsCluster>()]),
         ),
         (AddOn, certificate_policies()),
         (AddOn, configuration_policies()),
