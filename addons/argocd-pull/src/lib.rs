@@ -17,6 +17,7 @@
 //! 6. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has not:
 //!    several GitOpsClusters would undo each other's work.
 
+pub mod addon;
 pub mod application;
 pub mod basic;
 pub mod gitops;

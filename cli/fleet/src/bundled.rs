@@ -6,10 +6,15 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 
+use addon_argocd_pull::application::PulledApplication;
 use addon_cluster_proxy::{hub::inputs::AgentInputs, in_process::Listeners};
 use addon_policy_framework::hub::{HubConnection, PropagatorSettings};
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
 use ocm_addon_sdk::{AddOn, program::Place};
 use ocm_api::{authentication, crds, gitops, policy, proxy, rbac};
 use ocm_reconcile::{Caches, Clients, Controller, controller, install::install_crds};
@@ -104,7 +109,7 @@ pub const ALL: [Bundled; 8] = [
         group: gitops::GROUP,
         kinds: HubKinds::These(&["gitopsclusters"]),
         run: addon_argocd_pull::run,
-        add_on: None,
+        add_on: Some(|_| Arc::new(addon_argocd_pull::addon::ArgoPull)),
         needs: None,
         default_config: None,
         controllers: |caches, _| {
@@ -276,6 +281,31 @@ pub async fn install(hub: &Client, wanted: &[String]) -> Result<()> {
         });
         let installed = install_crds(hub, kinds).await;
         installed.with_context(|| format!("could not install the kinds of add-on {}", one.name))?;
+        if one.name == addon_argocd_pull::NAME {
+            install_argo_cd_kind(hub).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A hub without Argo CD gets the kind and the namespace that are Argo CD's.
+async fn install_argo_cd_kind(hub: &Client) -> Result<()> {
+    if !is_served(hub, PulledApplication::GROUP).await {
+        let installed = install_crds(hub, vec![addon_argocd_pull::addon::definition()]).await;
+        installed.context("could not install the kind Application of Argo CD")?;
+    }
+    let namespaces: Api<Namespace> = Api::all(hub.clone());
+    let name = addon_argocd_pull::addon::NAMESPACE;
+    if namespaces.get_opt(name).await?.is_none() {
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let created = namespaces.create(&PostParams::default(), &namespace).await;
+        created.with_context(|| format!("could not create namespace {name}"))?;
     }
     Ok(())
 }
