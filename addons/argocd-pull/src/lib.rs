@@ -1,10 +1,10 @@
 //! The add-on argocd-pull: Argo CD's Applications on the hub are carried out by the clusters that pull them.
 //!
-//! Basic mode ([`basic`]) wraps an Application that names a cluster into a ManifestWork and writes what the cluster says
-//! of it back.
+//! Basic mode ([`basic`]) wraps an Application that names a cluster into a ManifestWork and writes what the cluster
+//! says of it back.
 //!
-//! Controller mode ([`gitops`]) carries out GitOpsClusters: agents of Argo CD on clusters that speak to a principal on the
-//! hub.
+//! Controller mode ([`gitops`]) carries out GitOpsClusters: agents of Argo CD on clusters that speak to a principal on
+//! the hub. The agent's own program, modes addon and cleanup, is not here.
 //!
 //! Names, labels and texts are upstream's (`argocd-pull-integration`). Ours reacts where upstream does not look:
 //!
@@ -14,8 +14,8 @@
 //!    safety net. Before that the API server is asked whether the Application is really gone.
 //! 4. A status that says already what the cluster says is not written again.
 //! 5. The Secret of a cluster comes back when it was deleted.
-//! 6. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has not:
-//!    several GitOpsClusters would undo each other's work.
+//! 6. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has
+//!    not: several GitOpsClusters would undo each other's work.
 
 pub mod addon;
 pub mod application;

@@ -5,7 +5,10 @@ use std::fmt::Debug;
 use addon_argocd_pull::gitops::{GitOpsSettings, controllers};
 use ocm_addon_sdk::{
     hub::authority::Authority,
-    k8s_openapi::api::core::v1::{Namespace, Secret},
+    k8s_openapi::api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Namespace, Secret, Service},
+    },
     kube::{
         Api, Resource, ResourceExt,
         api::{Patch, PatchParams, PostParams},
@@ -184,13 +187,11 @@ async fn conditions_follow_the_steps() {
     assert_eq!(rest, names.map(unknown));
     let service = json!({"metadata": {"name": "openshift-gitops-agent-principal", "namespace": NAMESPACE},
         "spec": {"type": "LoadBalancer", "ports": [{"name": "https", "port": 8443}]}});
-    world
-        .create::<ocm_addon_sdk::k8s_openapi::api::core::v1::Service>(service)
-        .await;
+    world.create::<Service>(service).await;
     let no_endpoint = "ServerDiscovered False ServerNotDiscovered: Server discovery failed: no external endpoint found \
         for service openshift-gitops-agent-principal in namespace argocd (type=LoadBalancer, no LoadBalancer ingress)";
     world.said(no_endpoint).await;
-    let services: Api<ocm_addon_sdk::k8s_openapi::api::core::v1::Service> = world.api(NAMESPACE);
+    let services: Api<Service> = world.api(NAMESPACE);
     let ingress = json!({"status": {"loadBalancer": {"ingress": [{"hostname": "p.example"}]}}});
     let name = "openshift-gitops-agent-principal";
     services
@@ -392,4 +393,74 @@ async fn an_image_that_nobody_has_said_ends_the_run() {
     assert_eq!(lines(&told)[7], after);
     let add_ons: Api<ManagedClusterAddOn> = world.api("c1");
     assert!(add_ons.list(&Default::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_cluster_that_fails_keeps_nothing_from_others() {
+    let world = World::start(Some(IMAGE)).await;
+    // Without a namespace nothing can be created for it.
+    let cluster = json!({"metadata": {"name": "c0"}, "spec": {"hubAcceptsClient": true}});
+    world.create::<ManagedCluster>(cluster).await;
+    world.placement(&["c0", "c1"]).await;
+    world.gitops(server()).await;
+    let told = world
+        .said("AddonConfigured False Failed: Failed to configure addon for clusters: [c0]")
+        .await;
+    let expected = [
+        "PlacementEvaluated True Success: Evaluated 2 managed clusters",
+        "ClustersImported True Success: Imported 2 clusters to ArgoCD",
+        "ManifestWorkCreated False Failed: Failed to create ManifestWorks for clusters: [c0]",
+        "ArgoCDCRDelivered False Failed: Failed to deliver ArgoCD CR to clusters: [c0]",
+    ];
+    assert_eq!(lines(&told)[8..12], expected);
+    let _: ManifestWork = world.there("c1", "argocd-agent-cr-argocd-g").await;
+    let _: ManagedClusterAddOn = world.there("c1", "argocd-agent-addon").await;
+    // A namespace that comes is found when the run is tried again.
+    world.create::<Namespace>(json!({"metadata": {"name": "c0"}})).await;
+    world
+        .said("AddonConfigured True Success: Addon configured for 2 clusters")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_authority_reaches_principal_and_clusters() {
+    let world = World::start(Some(IMAGE)).await;
+    world.placement(&["c1"]).await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "p", "image": "p"}]}});
+    let deployment = json!({"metadata": {"name": "argocd-agent-principal", "namespace": NAMESPACE},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}});
+    world.create::<Deployment>(deployment).await;
+    world.gitops(server()).await;
+    world
+        .said("AddonConfigured True Success: Addon configured for 1 clusters")
+        .await;
+    let deployments: Api<Deployment> = world.api(NAMESPACE);
+    let restarted = |it: Option<&Deployment>| {
+        let template = it.and_then(|it| it.spec.template.metadata.clone());
+        template.is_some_and(|it| it.annotations.is_some())
+    };
+    assert!(!restarted(Some(
+        &deployments.get("argocd-agent-principal").await.unwrap()
+    )));
+    let encoded = |it: &ManifestWork| it.spec.workload.manifests.read()[0].0["data"]["ca.crt"].clone();
+    let before = encoded(&world.there::<ManifestWork>("c1", "argocd-agent-ca-mw").await);
+    let secrets: Api<Secret> = world.api(NAMESPACE);
+    secrets.delete("argocd-agent-ca", &Default::default()).await.unwrap();
+    wait::until(&deployments, "argocd-agent-principal", "restarts", restarted).await;
+    let is_new = |it: Option<&ManifestWork>| it.is_some_and(|it| encoded(it) != before);
+    wait::until(
+        &world.api::<ManifestWork>("c1"),
+        "argocd-agent-ca-mw",
+        "a new authority",
+        is_new,
+    )
+    .await;
+    let bundles: Api<ConfigMap> = world.api(NAMESPACE);
+    let bundle = bundles.get("argocd-agent-ca-bundle").await.unwrap();
+    let text = bundle
+        .data
+        .unwrap_or_default()
+        .remove("ca-bundle.crt")
+        .unwrap_or_default();
+    assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 2);
 }

@@ -1,7 +1,7 @@
 //! Wraps Applications into ManifestWorks.
 //!
-//! Root: Application. Reads: its ManagedCluster. Writes: its ManifestWork, and takes `operation` and Argo CD's finalizer
-//! off the Application. Never: an Application that no cluster pulls.
+//! Root: Application. Reads: its ManagedCluster. Writes: its ManifestWork, and takes `operation` and Argo CD's
+//! finalizer off the Application. Never: an Application that no cluster pulls.
 //! Upstream: argocd-pull-integration `internal/controller/application_controller.go`.
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use ocm_addon_sdk::{
     kube::{ResourceExt, core::ObjectMeta},
     ocm_api::{
         RawObject,
-        gitops::{ArgoCdAgentMode, GitOpsCluster},
+        gitops::GitOpsCluster,
         work::{ManifestWork, ManifestWorkSpec},
     },
 };
@@ -109,7 +109,10 @@ pub fn filled(
 }
 
 fn argo_cd(of: &GitOpsCluster, server: &PrincipalServer, image: Option<&str>) -> Value {
-    let mode = of.spec.argo_cd_agent_addon.mode;
+    let mode = match of.spec.argo_cd_agent_addon.mode.as_str() {
+        "" => "managed",
+        said => said,
+    };
     let mut agent = json!({
         "enabled": true,
         "allowedNamespaces": ["*"],
@@ -119,7 +122,7 @@ fn argo_cd(of: &GitOpsCluster, server: &PrincipalServer, image: Option<&str>) ->
         "client": {
             "principalServerAddress": server.address,
             "principalServerPort": server.port,
-            "mode": mode.as_str(),
+            "mode": mode,
             "enableWebSocket": false,
             "enableCompression": false,
             "keepAliveInterval": "50s",
@@ -131,7 +134,7 @@ fn argo_cd(of: &GitOpsCluster, server: &PrincipalServer, image: Option<&str>) ->
         },
         "redis": {"serverAddress": "argocd-redis:6379"},
     });
-    if mode != ArgoCdAgentMode::Autonomous {
+    if mode != "autonomous" {
         agent["destinationBasedMapping"] = json!({"enabled": true, "createNamespace": true});
     }
     if let Some(image) = image.filter(|it| !it.is_empty()) {

@@ -15,7 +15,7 @@ crate::kind::kind! {
     pub struct GitOpsCluster { spec: GitOpsClusterSpec, status: GitOpsClusterStatus }
     api "apps.open-cluster-management.io" "v1alpha1" "gitopsclusters" Namespaced;
     short ["gitopscluster", "goc"];
-    columns [];
+    columns [("Age", "date", ".metadata.creationTimestamp")];
     flags [status];
 }
 
@@ -31,16 +31,60 @@ pub struct GitOpsClusterSpec {
     pub argo_cd_agent_addon: ArgoCdAgentAddonSpec,
 }
 
-/// A Placement.
+/// A Placement, as an ObjectReference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct GitOpsPlacementRef {
     /// `Placement`; no other kind chooses clusters.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
     pub kind: String,
     /// Its name.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
     pub name: String,
+    /// Without effect: it is the one of the object.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub namespace: String,
+    /// Without effect.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub api_version: String,
+    /// Without effect.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub resource_version: String,
+    /// Without effect.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub uid: String,
+    /// Without effect.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub field_path: String,
 }
 
 /// How the agents of Argo CD are set up.
@@ -62,10 +106,14 @@ pub struct ArgoCdAgentAddonSpec {
         deserialize_with = "crate::null::to_default"
     )]
     pub principal_server_port: String,
-    /// Whether Applications are managed on the hub, or on the clusters.
-    #[serde(default, deserialize_with = "crate::null::to_default")]
-    #[schemars(extend("x-default" = "managed", "x-optional" = true))]
-    pub mode: ArgoCdAgentMode,
+    /// `managed`: Applications are managed on the hub; or `autonomous`: on the clusters. Empty is managed.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    #[schemars(extend("x-default" = "managed"))]
+    pub mode: String,
     /// The namespace of Argo CD's operator on the clusters.
     #[serde(
         default,
@@ -83,26 +131,6 @@ pub struct ArgoCdAgentAddonSpec {
     /// What clusters get in the place of the ArgoCD that the controller makes.
     #[serde(default, rename = "argoCDCRManifestWork", skip_serializing_if = "Option::is_none")]
     pub argo_cd_cr_manifest_work: Option<ArgoCdManifestWorkSpec>,
-}
-
-/// Where Applications are managed.
-#[allow(missing_docs)] // A variant with a text of its own would be an alternative of its own in the schema.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ArgoCdAgentMode {
-    #[default]
-    Managed,
-    Autonomous,
-}
-
-impl ArgoCdAgentMode {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Managed => "managed",
-            Self::Autonomous => "autonomous",
-        }
-    }
 }
 
 /// Objects for clusters, an ArgoCD among them.
@@ -125,6 +153,6 @@ pub struct GitOpsClusterStatus {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "crate::null::to_list"
     )]
-    #[schemars(schema_with = "crate::schema::conditions")]
+    #[schemars(schema_with = "crate::schema::plain_conditions")]
     pub conditions: Vec<Condition>,
 }
