@@ -388,7 +388,7 @@ async fn works_left_over_are_deleted_at_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_has_a_secret_as_long_as_it_is_there() {
+async fn a_cluster_has_a_secret_while_it_is_there() {
     let world = World::start().await;
     let foreign = json!({"metadata": {"name": "c2-secret", "namespace": "argocd", "labels": {words::SECRET_TYPE: "cluster"}},
         "stringData": {"name": "c2", "server": "https://mine"}});

@@ -9,15 +9,12 @@ use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
 use addon_argocd_pull::application::PulledApplication;
 use addon_cluster_proxy::{hub::inputs::AgentInputs, in_process::Listeners};
 use addon_policy_framework::hub::{HubConnection, PropagatorSettings};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-};
+use kube::{Api, Client, api::ObjectMeta};
 use ocm_addon_sdk::{AddOn, program::Place};
 use ocm_api::{authentication, crds, gitops, policy, proxy, rbac};
-use ocm_reconcile::{Caches, Clients, Controller, controller, install::install_crds};
+use ocm_reconcile::{Caches, Clients, Controller, Plan, Site, controller, execute, install::install_crds};
 use tokio_util::sync::CancellationToken;
 
 use crate::{cluster_proxy, policy_add_ons};
@@ -297,15 +294,21 @@ async fn install_argo_cd_kind(hub: &Client) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(hub.clone());
     let name = addon_argocd_pull::addon::NAMESPACE;
     if namespaces.get_opt(name).await?.is_none() {
-        let namespace = Namespace {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
+        let mut plan = Plan::new();
+        plan.create(
+            Site::Hub,
+            &Namespace {
+                metadata: ObjectMeta {
+                    name: Some(name.to_owned()),
+                    ..ObjectMeta::default()
+                },
+                ..Namespace::default()
             },
-            ..Namespace::default()
-        };
-        let created = namespaces.create(&PostParams::default(), &namespace).await;
-        created.with_context(|| format!("could not create namespace {name}"))?;
+        );
+        let outcome = execute(&Clients::hub(hub.clone()), &plan).await;
+        if !outcome.succeeded() {
+            bail!("could not create namespace {name}: {}", outcome.error_text());
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::{
 
 /// A step to a value in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum FieldStep {
     Field(String),
     Item(usize),
 }
@@ -72,7 +72,7 @@ fn items<'a>(node: &'a YamlNode, part: &str) -> Result<&'a [YamlNode]> {
 }
 
 /// The one value at a path, if there is one. Conditions are compared as they are.
-pub(crate) fn lookup(node: &YamlNode, parts: &[String]) -> Result<Option<Vec<Step>>> {
+pub(crate) fn lookup(node: &YamlNode, parts: &[String]) -> Result<Option<Vec<FieldStep>>> {
     let mut steps = Vec::new();
     let mut node = node;
     for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {
@@ -94,7 +94,7 @@ pub(crate) fn lookup(node: &YamlNode, parts: &[String]) -> Result<Option<Vec<Ste
                 (at < list.len()).then_some(at)
             };
             let Some(at) = at else { return Ok(None) };
-            steps.push(Step::Item(at));
+            steps.push(FieldStep::Item(at));
             node = &list[at];
             continue;
         }
@@ -112,28 +112,28 @@ pub(crate) fn lookup(node: &YamlNode, parts: &[String]) -> Result<Option<Vec<Ste
             }
         }
         let Some(next) = node.get(part) else { return Ok(None) };
-        steps.push(Step::Field(part.to_owned()));
+        steps.push(FieldStep::Field(part.to_owned()));
         node = next;
     }
     Ok(Some(steps))
 }
 
-pub(crate) fn at<'a>(mut node: &'a YamlNode, steps: &[Step]) -> Option<&'a YamlNode> {
+pub(crate) fn at<'a>(mut node: &'a YamlNode, steps: &[FieldStep]) -> Option<&'a YamlNode> {
     for step in steps {
         node = match (step, node) {
-            (Step::Field(name), node) => node.get(name)?,
-            (Step::Item(at), YamlNode::List(items)) => items.get(*at)?,
+            (FieldStep::Field(name), node) => node.get(name)?,
+            (FieldStep::Item(at), YamlNode::List(items)) => items.get(*at)?,
             _ => return None,
         };
     }
     Some(node)
 }
 
-pub(crate) fn at_mut<'a>(mut node: &'a mut YamlNode, steps: &[Step]) -> Option<&'a mut YamlNode> {
+pub(crate) fn at_mut<'a>(mut node: &'a mut YamlNode, steps: &[FieldStep]) -> Option<&'a mut YamlNode> {
     for step in steps {
         node = match (step, node) {
-            (Step::Field(name), node) => node.get_mut(name)?,
-            (Step::Item(at), YamlNode::List(items)) => items.get_mut(*at)?,
+            (FieldStep::Field(name), node) => node.get_mut(name)?,
+            (FieldStep::Item(at), YamlNode::List(items)) => items.get_mut(*at)?,
             _ => return None,
         };
     }
@@ -143,7 +143,7 @@ pub(crate) fn at_mut<'a>(mut node: &'a mut YamlNode, steps: &[Step]) -> Option<&
 /// What a path leads to.
 #[derive(Debug, Default)]
 pub(crate) struct Matches {
-    pub places: Vec<Vec<Step>>,
+    pub places: Vec<Vec<FieldStep>>,
     /// Whether it leads into a text that is a document itself. Nothing that is set there is kept.
     pub inside_text: bool,
 }
@@ -169,7 +169,7 @@ fn find(
     node: &mut YamlNode,
     parts: &[String],
     created: Option<&YamlNode>,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<FieldStep>,
     found: &mut Matches,
 ) -> Result<()> {
     let Some(part) = parts.first() else {
@@ -184,7 +184,7 @@ fn find(
         }
         return match node {
             YamlNode::List(items) if at < items.len() => {
-                inner(&mut items[at], Step::Item(at), rest, created, steps, found)
+                inner(&mut items[at], FieldStep::Item(at), rest, created, steps, found)
             }
             _ => Err(KustomizeError::wrong(format!(
                 "the list has {length} items, and none at {at}"
@@ -198,7 +198,7 @@ fn find(
         items(node, part)?;
         let YamlNode::List(items) = node else { return Ok(()) };
         for (at, item) in items.iter_mut().enumerate() {
-            inner(item, Step::Item(at), rest, created, steps, found)?;
+            inner(item, FieldStep::Item(at), rest, created, steps, found)?;
         }
         return Ok(());
     }
@@ -226,15 +226,15 @@ fn find(
         found.inside_text |= deeper.inside_text || !deeper.places.is_empty();
         return Ok(());
     }
-    inner(field, Step::Field(part.clone()), rest, created, steps, found)
+    inner(field, FieldStep::Field(part.clone()), rest, created, steps, found)
 }
 
 fn inner(
     node: &mut YamlNode,
-    step: Step,
+    step: FieldStep,
     rest: &[String],
     created: Option<&YamlNode>,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<FieldStep>,
     found: &mut Matches,
 ) -> Result<()> {
     steps.push(step);
@@ -248,7 +248,7 @@ fn find_items(
     node: &mut YamlNode,
     parts: &[String],
     created: Option<&YamlNode>,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<FieldStep>,
     found: &mut Matches,
 ) -> Result<()> {
     let part = &parts[0];
@@ -273,11 +273,11 @@ fn find_items(
             match field {
                 "" if fits.is_match(&written(item)) => {
                     // Whatever follows in the path is not looked at, as upstream does.
-                    inner(item, Step::Item(at), &[], created, steps, found)?;
+                    inner(item, FieldStep::Item(at), &[], created, steps, found)?;
                 }
                 "" => {}
                 field if item.get(field).is_some_and(|it| fits.is_match(&written(it))) => {
-                    inner(item, Step::Item(at), &parts[1..], created, steps, found)?;
+                    inner(item, FieldStep::Item(at), &parts[1..], created, steps, found)?;
                 }
                 _ => {}
             }

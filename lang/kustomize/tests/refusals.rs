@@ -1,5 +1,5 @@
-//! What is refused, with the words that say where it is and what to do: whatever leads out of the tree, what is not built,
-//! and what is too large.
+//! What is refused, with the words that say where it is and what to do: whatever leads out of the tree, what is not
+//! built, and what is too large.
 
 use kustomize::{KustomizeError, KustomizeErrorKind, KustomizeFiles, build};
 

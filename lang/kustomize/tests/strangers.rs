@@ -1,5 +1,5 @@
-//! Whatever the bytes of a tree are, it is built or refused: nothing panics, overflows the stack or takes long. The trees are
-//! those of the corpus with bytes changed; `FUZZ_ROUNDS` and `FUZZ_SEED` say how often and which.
+//! Whatever the bytes of a tree are, it is built or refused: nothing panics, overflows the stack or takes long. The
+//! trees are those of the corpus with bytes changed; `FUZZ_ROUNDS` and `FUZZ_SEED` say how often and which.
 
 use std::{fs, path::Path};
 
