@@ -34,7 +34,8 @@ set CLUSTER=--kubeconfig=.drover/cluster1.kubeconfig
 wait $ kubectl get secret -n argocd cluster1-secret -o jsonpath='{.metadata.labels}{"\n"}'
 {"argocd.argoproj.io/secret-type":"cluster"}
 
-$ kubectl apply -f application.yaml
+# Kubernetes warns of the finalizer's name, which is Argo CD's.
+$ kubectl apply -f application.yaml 2>/dev/null
 application.argoproj.io/guestbook created
 
 wait $ kubectl $CLUSTER get applications -n argocd guestbook -o jsonpath='{.spec.destination}{"\n"}{.operation}{"\n"}'
@@ -45,18 +46,23 @@ wait $ kubectl $CLUSTER get applications -n argocd guestbook -o jsonpath='{.spec
 wait $ kubectl get application -n argocd guestbook -o jsonpath='[{.operation}]{"\n"}'
 []
 
-$ kubectl $CLUSTER patch application -n argocd guestbook --type merge -p '{"status": {"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "abc"}}}'
+# An Argo CD takes it away when it begins, and says how it ends.
+$ kubectl $CLUSTER patch application -n argocd guestbook --type merge -p '{"operation": null, "status": {"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "abc"}}}' 2>/dev/null
 application.argoproj.io/guestbook patched
 
 wait $ kubectl get application -n argocd guestbook
 NAME        SYNC STATUS   HEALTH STATUS
 guestbook   Synced        Healthy
 
+# It has not been told again.
+$ kubectl $CLUSTER get applications -n argocd guestbook -o jsonpath='[{.operation}]{"\n"}'
+[]
+
 # An Argo CD would take its finalizer off.
-$ kubectl $CLUSTER patch application -n argocd guestbook --type merge -p '{"metadata": {"finalizers": null}}'
+$ kubectl $CLUSTER patch application -n argocd guestbook --type merge -p '{"metadata": {"finalizers": null}}' 2>/dev/null
 application.argoproj.io/guestbook patched
 
-$ kubectl delete application -n argocd guestbook
+$ kubectl delete application -n argocd guestbook 2>/dev/null
 application.argoproj.io "guestbook" deleted
 
 wait $ kubectl get manifestworks -n cluster1 -l apps.open-cluster-management.io/pull-to-ocm-managed-cluster=true -o name | wc -l

@@ -14,7 +14,8 @@
 //!    safety net. Before that the API server is asked whether the Application is really gone.
 //! 4. A status that says already what the cluster says is not written again.
 //! 5. The Secret of a cluster comes back when it was deleted.
-//! 6. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has
+//! 6. An `operation` stays in the work until the cluster has heard of it; upstream's may overtake it and be lost.
+//! 7. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has
 //!    not: several GitOpsClusters would undo each other's work.
 
 pub mod addon;

@@ -201,9 +201,11 @@ async fn an_application_becomes_a_work_and_loses_its_operation() {
     let work = wait::until(&world.works("c1"), &name, "follows", follows)
         .await
         .unwrap();
+    // The operation is still there: no cluster has heard of it yet.
     let expected = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"name": "guestbook", "namespace": "argocd", "labels": {"team": "a"}},
+        "operation": {"sync": {"revision": "HEAD"}},
         "spec": {
             "project": "default", "source": {"path": "x"},
             "destination": {"name": "", "server": "https://kubernetes.default.svc", "namespace": "guests"},

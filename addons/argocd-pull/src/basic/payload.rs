@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ocm_addon_sdk::{
     kube::{ResourceExt, core::ObjectMeta},
     ocm_api::{
-        RawObject,
+        RawObject, condition, conditions,
         work::{
             FeedbackRule, FeedbackRuleType, IgnoreField, IgnoreFieldsCondition, JsonPath, ManifestConfigOption,
             ManifestWork, ManifestWorkSpec, ResourceIdentifier, ServerSideApplyConfig, UpdateStrategy,
@@ -65,10 +65,29 @@ pub fn work(application: &PulledApplication, cluster: &str, present: Option<&Man
     };
     work.metadata.labels = Some(labels);
     work.metadata.annotations = Some(annotations);
+    let mut object = on_cluster(application);
+    if object.get("operation").is_none()
+        && let Some(operation) = present.and_then(|it| still_told(it, &object))
+    {
+        object["operation"] = operation;
+    }
     work.spec = ManifestWorkSpec::default();
-    work.spec.workload.manifests = vec![RawObject(on_cluster(application))].into();
+    work.spec.workload.manifests = vec![RawObject(object)].into();
     work.spec.manifest_configs = vec![config(application)];
     work
+}
+
+/// The operation that the work has and the Application has no more. It stays until the cluster has been told, and then
+/// until something else changes: without it, a work agent that is slower than we are would never hear of it. Argo CD
+/// takes it away on the cluster, and the rule `OnSpokeChange` leaves it so.
+fn still_told(present: &ManifestWork, next: &Value) -> Option<Value> {
+    let manifests = present.spec.workload.manifests.read();
+    let mut told = manifests.first()?.0.clone();
+    let operation = told.as_object_mut()?.remove("operation")?;
+    let status = present.status.as_ref();
+    let applied = status.and_then(|it| condition::find(&it.conditions, conditions::manifest_work::APPLIED));
+    let heard = applied.is_some_and(|it| it.status == "True" && it.observed_generation == present.metadata.generation);
+    (!heard || told == *next).then_some(operation)
 }
 
 /// The Application as its cluster is to have it.

@@ -122,3 +122,50 @@ fn what_is_there_is_replaced() {
     assert_eq!(new.annotations().len(), 2);
     assert_eq!(new.spec.delete_option, None);
 }
+
+#[test]
+fn an_operation_stays_until_the_cluster_has_heard_it() {
+    let with = |operation: Value, project: &str| {
+        let metadata = json!({"name": "a", "namespace": "n", "uid": "12345"});
+        let mut object = json!({"metadata": metadata, "spec": {"project": project}});
+        if !operation.is_null() {
+            object["operation"] = operation;
+        }
+        application(object)
+    };
+    let told = |it: &ManifestWork| it.spec.workload.manifests.read()[0].0.get("operation").cloned();
+    let sync = json!({"sync": {}});
+    let mut present = work(&with(sync.clone(), "x"), "c1", None);
+    present.metadata.generation = Some(2);
+    // Taken off the Application, which even changes: nobody has heard of it yet.
+    assert_eq!(
+        told(&work(&with(Value::Null, "x"), "c1", Some(&present))),
+        Some(sync.clone())
+    );
+    assert_eq!(
+        told(&work(&with(Value::Null, "y"), "c1", Some(&present))),
+        Some(sync.clone())
+    );
+    let applied = |generation: i64| {
+        let condition = condition::wanted(conditions::manifest_work::APPLIED, true, "Applied", "");
+        let since = condition.at_generation(Some(generation)).since(Default::default());
+        serde_json::from_value(json!({"conditions": [since]})).unwrap()
+    };
+    present.status = Some(applied(1));
+    assert_eq!(
+        told(&work(&with(Value::Null, "y"), "c1", Some(&present))),
+        Some(sync.clone())
+    );
+    present.status = Some(applied(2));
+    assert_eq!(
+        work(&with(Value::Null, "x"), "c1", Some(&present)),
+        present,
+        "nothing is written"
+    );
+    assert_eq!(told(&work(&with(Value::Null, "y"), "c1", Some(&present))), None);
+    let other = json!({"sync": {"revision": "1"}});
+    assert_eq!(
+        told(&work(&with(other.clone(), "x"), "c1", Some(&present))),
+        Some(other)
+    );
+}
