@@ -6,6 +6,7 @@ use ocm_addon_sdk::{
         Resource, ResourceExt,
         core::{NamespaceResourceScope, ObjectMeta},
     },
+    values::settings::parse_bool,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -38,7 +39,7 @@ impl PulledApplication {
         let is_pulled = self
             .labels()
             .get(words::PULL)
-            .is_some_and(|it| go_bool(it) == Some(true));
+            .is_some_and(|it| parse_bool(it) == Some(true));
         let cluster = self.annotations().get(words::CLUSTER).map(String::as_str);
         cluster.filter(|it| is_pulled && !it.is_empty())
     }
@@ -57,15 +58,6 @@ impl PulledApplication {
         };
         let owner = self.owner_references().iter().find(is_it)?;
         Some(format!("{}/{}", self.namespace().unwrap_or_default(), owner.name))
-    }
-}
-
-/// A truth value as Go's `strconv.ParseBool` reads it.
-pub fn go_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
-        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
-        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use ocm_addon_sdk::{
     kube::Client,
     program::{self, LeaderElection, PageAddresses, Pages, Place},
     reconcile::{Caches, Clients, Controller, controller},
+    values::settings::parse_bool,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +99,7 @@ struct AcceptedFlags {
 }
 
 fn go_flag(text: &str) -> Result<bool, String> {
-    crate::application::go_bool(text).ok_or_else(|| format!("{text:?} is neither true nor false"))
+    parse_bool(text).ok_or_else(|| format!("{text:?} is neither true nor false"))
 }
 
 /// Runs the program with its arguments, without its name, until it ends or is told to stop.

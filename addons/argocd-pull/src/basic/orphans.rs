@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ocm_addon_sdk::{
-    kube::{self, Api},
+    kube::{self, Api, ResourceExt},
     ocm_api::work::ManifestWork,
     reconcile::{
         Caches, ObserveError, Plan, Reconciler, Site, Watches, async_trait,
@@ -106,14 +106,7 @@ impl Reconciler for OrphanedApplicationWorks {
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (namespace, name) = split_key(key);
         let work = self.pulled.works.get(namespace, name);
-        let is_it = |it: &Arc<ManifestWork>| {
-            it.metadata
-                .labels
-                .as_ref()
-                .and_then(|it| it.get(words::PULL))
-                .map(String::as_str)
-                == Some("true")
-        };
+        let is_it = |it: &Arc<ManifestWork>| it.labels().get(words::PULL).map(String::as_str) == Some("true");
         let work = work.filter(is_it);
         let application = work.as_deref().and_then(hub_application);
         let has_application = match &application {

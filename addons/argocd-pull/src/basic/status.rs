@@ -14,14 +14,12 @@ use ocm_addon_sdk::{
         Caches, ObserveError, Outcome, Plan, Reconciler, Site, Step, Target, Watches, async_trait, cache::split_key,
         caches::put_written, rbac::Right,
     },
+    values::settings::parse_bool,
 };
 use serde_json::{Value, json};
 
 use super::{Pulled, hub_application};
-use crate::{
-    application::{PulledApplication, go_bool},
-    words,
-};
+use crate::{application::PulledApplication, words};
 
 const HEALTHY: &str = "Healthy";
 const PROGRESSING: &str = "Progressing";
@@ -69,8 +67,11 @@ impl Reconciler for ApplicationStatusReturn {
     async fn observe(&self, key: &str) -> Result<Seen, ObserveError> {
         let (namespace, name) = split_key(key);
         let work = self.pulled.works.get(namespace, name);
-        let is_pulled =
-            |it: &Arc<ManifestWork>| it.labels().get(words::PULL).is_some_and(|it| go_bool(it) == Some(true));
+        let is_pulled = |it: &Arc<ManifestWork>| {
+            it.labels()
+                .get(words::PULL)
+                .is_some_and(|it| parse_bool(it) == Some(true))
+        };
         let work = work.filter(is_pulled);
         let application = work.as_deref().and_then(hub_application);
         let application = application.and_then(|key| {
