@@ -35,11 +35,11 @@ file add-on.yaml
 
 let DROVER $ command -v drover
 
-let PORT $ shuf -i 20000-29999 -n 1
+port PORT
 
-let HEALTH $ shuf -i 30000-32000 -n 1
+port HEALTH
 
-let AGENT $ shuf -i 17000-19999 -n 1
+port AGENT
 
 $ printf 'webhooks: {port: %s}\nhealth: {port: %s}\n' $PORT $HEALTH > values.yaml && echo "health: {port: $AGENT}" > agent.yaml && echo "execution: false" > narrow.yaml
 

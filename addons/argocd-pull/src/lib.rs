@@ -4,7 +4,7 @@
 //! says of it back.
 //!
 //! Controller mode ([`gitops`]) carries out GitOpsClusters: agents of Argo CD on clusters that speak to a principal on
-//! the hub. The agent's own program, modes addon and cleanup, is not here.
+//! the hub. What it sends to the clusters is this program again, in modes addon and cleanup ([`cluster`]).
 //!
 //! Names, labels and texts are upstream's (`argocd-pull-integration`). Ours reacts where upstream does not look:
 //!
@@ -17,10 +17,14 @@
 //! 6. An `operation` stays in the work until the cluster has heard of it; upstream's may overtake it and be lost.
 //! 7. What a cluster has for its agent is deleted when no GitOpsCluster has chosen it, rather than when this one has
 //!    not: several GitOpsClusters would undo each other's work.
+//! 8. On a cluster the operator of Argo CD is installed from objects that are written here and kinds without schemas;
+//!    upstream's has those of the operator's release in it. The clean-up fails for whatever it could not delete, and
+//!    what pauses mode addon goes with the add-on, which otherwise could not come again.
 
 pub mod addon;
 pub mod application;
 pub mod basic;
+pub mod cluster;
 pub mod gitops;
 mod program;
 pub mod words;

@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 
+use addon::template::TemplateAddOn;
 use addon_argocd_pull::gitops::{GitOpsSettings, controllers};
 use ocm_addon_sdk::{
+    AddOn, AddOnContext,
     hub::authority::Authority,
     k8s_openapi::api::{
         apps::v1::Deployment,
@@ -63,6 +65,7 @@ impl World {
         let caches = Caches::new(world.hub.client(), world.stop.clone());
         let settings = GitOpsSettings {
             controller_image: image.map(str::to_owned),
+            operator_image: image.map(|_| "mirror.example.com/argocd-operator:1".to_owned()),
         };
         controller::start_all(
             controllers(&caches, &settings),
@@ -225,6 +228,65 @@ async fn conditions_follow_the_steps() {
         ),
         ("p.example", "8443")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_hub_makes_pods_of_the_template() {
+    let world = World::start(Some(IMAGE)).await;
+    world.placement(&["c1"]).await;
+    world.gitops(server()).await;
+    let configured = "AddonConfigured True Success: Addon configured for 1 clusters";
+    world.said(configured).await;
+    let rendered = async || {
+        let templates: Api<AddOnTemplate> = Api::all(world.hub.client());
+        let template = templates.get("argocd-agent-addon-argocd-g").await.unwrap();
+        let configs = world.api::<AddOnDeploymentConfig>("c1");
+        let config = configs.get("argocd-agent-addon-config").await.unwrap();
+        let name = "argocd-agent-addon";
+        let context = AddOnContext::new("c1", name)
+            .with_config(&template)
+            .with_config(&config);
+        TemplateAddOn::new(name).manifests(&context).unwrap()
+    };
+    let variable = |manifest: &Value, name: &str| {
+        let all = manifest["spec"]["template"]["spec"]["containers"][0]["env"]
+            .as_array()
+            .unwrap();
+        let found = all.iter().find(|it| it["name"] == name);
+        found.map(|it| it["value"].clone()).unwrap_or_default()
+    };
+    // Nobody has said where: the program knows.
+    let manifests = rendered().await;
+    let (job, deployment) = (&manifests[0], &manifests[3]);
+    for pods in [job, deployment] {
+        assert_eq!(variable(pods, "ARGOCD_NAMESPACE"), "");
+        assert_eq!(variable(pods, "ARGOCD_OPERATOR_NAMESPACE"), "");
+    }
+    assert_eq!(
+        variable(deployment, "ARGOCD_OPERATOR_IMAGE"),
+        "mirror.example.com/argocd-operator:1"
+    );
+    let all: Api<GitOpsCluster> = world.api(NAMESPACE);
+    let said = json!({"spec": {"argoCDAgentAddon": {"agentNamespace": "agents", "operatorNamespace": "operators"}}});
+    all.patch("g", &PatchParams::default(), &Patch::Merge(said))
+        .await
+        .unwrap();
+    let has_variables = |it: Option<&AddOnDeploymentConfig>| {
+        it.is_some_and(|it| it.spec.customized_variables.iter().all(|it| !it.value.is_empty()))
+    };
+    let configs = world.api::<AddOnDeploymentConfig>("c1");
+    wait::until(
+        &configs,
+        "argocd-agent-addon-config",
+        "has its variables",
+        has_variables,
+    )
+    .await;
+    let manifests = rendered().await;
+    for pods in [&manifests[0], &manifests[3]] {
+        assert_eq!(variable(pods, "ARGOCD_NAMESPACE"), "agents");
+        assert_eq!(variable(pods, "ARGOCD_OPERATOR_NAMESPACE"), "operators");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,8 +3,8 @@
 //! A case is a directory of tests/conformance/policy-dryrun/cases: a policy, files, and the arguments that the program
 //! is called with in it. `STATUS` and `MESSAGES` among them are files that it writes. Its file `expected` is what
 //! upstream's program answered: exit code, error, standard output, and these files, without times.
-//! `POLICY_DRYRUN_ORACLE` names that program, built of tests/conformance/policy-dryrun; with `POLICY_DRYRUN_RECORD` its
-//! answers are written down.
+//! `POLICY_DRYRUN_ORACLE` names that program, built of tests/conformance/upstream/policies; with `POLICY_DRYRUN_RECORD`
+//! its answers are written down.
 
 use std::{
     fs, io,
@@ -171,7 +171,7 @@ fn the_recorded_answers_are_those_of_upstreams_program() {
             .stdin(Stdio::null())
             .env_remove("DRYRUN_MAPPINGS_FILE")
             .output()
-            .expect("POLICY_DRYRUN_ORACLE names the program built of tests/conformance/policy-dryrun");
+            .expect("POLICY_DRYRUN_ORACLE names the program dryrun of tests/conformance/upstream/policies");
         let live = Answer {
             code: output.status.code().unwrap(),
             error: error(&String::from_utf8(output.stderr).unwrap()),

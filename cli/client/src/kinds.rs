@@ -35,6 +35,26 @@ pub fn policy() -> ApiResource {
     kind("policy.open-cluster-management.io", "v1", "Policy", "policies")
 }
 
+/// apps.open-cluster-management.io/v1 Channel
+pub fn channel() -> ApiResource {
+    kind("apps.open-cluster-management.io", "v1", "Channel", "channels")
+}
+
+/// apps.open-cluster-management.io/v1 Subscription
+pub fn subscription() -> ApiResource {
+    kind("apps.open-cluster-management.io", "v1", "Subscription", "subscriptions")
+}
+
+/// apps.open-cluster-management.io/v1alpha1 SubscriptionReport
+pub fn subscription_report() -> ApiResource {
+    kind(
+        "apps.open-cluster-management.io",
+        "v1alpha1",
+        "SubscriptionReport",
+        "subscriptionreports",
+    )
+}
+
 /// cluster.open-cluster-management.io/v1beta2 ManagedClusterSetBinding
 pub fn managed_cluster_set_binding() -> ApiResource {
     kind(

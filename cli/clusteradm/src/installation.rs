@@ -339,7 +339,7 @@ pub(crate) const UNJOIN: CobraCommand = CobraCommand {
     ..command("unjoin", "Take the agent off a cluster")
 };
 
-const HUB_ADDONS: &str = "The add-ons: argocd, argocd-agent, governance-policy-framework";
+const HUB_ADDONS: &str = "The add-ons: application-manager, argocd, argocd-agent, governance-policy-framework";
 
 pub(crate) const INSTALL: CobraCommand = CobraCommand {
     heading: GENERAL,

@@ -62,6 +62,9 @@ pub enum DroverCommand {
     /// Remove the hub's part of an add-on
     #[command(subcommand)]
     Uninstall(command::hub_addon::UninstallWhat),
+    /// Look after the applications of subscriptions
+    #[command(subcommand)]
+    App(command::app::App),
     /// Try policies: what one would say of objects in files, without a cluster
     #[command(subcommand)]
     Policy(command::policy::PolicyCommand),

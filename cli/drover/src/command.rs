@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod addon;
 pub mod agent;
+pub mod app;
 pub mod backup;
 pub mod clean;
 pub mod clusterset;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli, begun: Instant) -> Result<ExitCode> {
         DroverCommand::Install(InstallWhat::HubAddon(it)) => short(it.run(&global)),
         DroverCommand::Uninstall(UninstallWhat::HubAddon(it)) => short(it.run(&global)),
         DroverCommand::Proxy(it) => short(it.run(&global)),
+        DroverCommand::App(it) => short(it.run(&global)),
         DroverCommand::Policy(it) => return Ok(it.run(&global)),
         DroverCommand::Why(it) => short(it.run(&global)),
         DroverCommand::Version(it) => short(it.run(&global)),

@@ -16,7 +16,8 @@ use ocm_addon_sdk::program::Place;
 /// The arguments to go on with, if these are those of a pod: the program and its own. What is refused is said, and the
 /// exit code is the answer.
 pub fn arguments(all: &[OsString]) -> Option<Result<Vec<OsString>, ExitCode>> {
-    if all.get(1)? != nodes::IN_POD {
+    let (mark, _) = nodes::opened(all.get(1)?);
+    if mark != nodes::IN_POD {
         return None;
     }
     let confined = all
@@ -30,29 +31,39 @@ pub fn arguments(all: &[OsString]) -> Option<Result<Vec<OsString>, ExitCode>> {
 }
 
 /// What became of these arguments if they are those of a pod of one of the known add-ons: the name of the add-on, the
-/// pod's directory and the program with its own arguments follow the mark.
+/// pod's directory and the program with its own arguments follow the mark. In a pod of our own image the program says
+/// which add-on it is.
 pub fn run_add_on(all: &[OsString]) -> Option<ExitCode> {
-    if all.get(1)? != bundled::IN_POD {
+    let (mark, opened) = nodes::opened(all.get(1)?);
+    let ran = if mark == bundled::IN_POD {
+        let (name, opened) = nodes::opened(all.get(2).map(|it| it.as_os_str()).unwrap_or_default());
+        let add_on = name.to_str().and_then(bundled::find).context("there is no such add-on");
+        add_on.and_then(|it| run_confined(it, opened, all.get(3..).unwrap_or_default()))
+    } else if mark == nodes::IN_POD {
+        let program = Path::new(all.get(3)?).file_name()?.to_str()?;
+        run_confined(bundled::with_program(program)?, opened, &all[2..])
+    } else {
         return None;
-    }
-    let run = || {
-        let add_on = all.get(2).and_then(|it| bundled::find(it.to_str()?));
-        let add_on = add_on.context("there is no such add-on")?;
-        let dir = Path::new(all.get(3).context("there is no directory of the pod")?);
-        let words = all[4..].iter().map(|it| it.to_str().context("an argument is no text"));
-        let words = words.collect::<Result<Vec<_>>>()?;
-        stay_inside(dir, words.get(1..).unwrap_or_default())?;
-        add_on.run(&all[4..], &Place::pod(dir)).with_context(|| {
-            format!(
-                "in a pod of this image this binary is {} and nothing else",
-                add_on.programs.join(", ")
-            )
-        })
     };
-    Some(run().unwrap_or_else(|error| {
+    Some(ran.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::from(2)
     }))
+}
+
+/// Runs a program of an add-on in a pod, whose directory comes first, with these folders open to it.
+fn run_confined(add_on: &bundled::Bundled, opened: Vec<PathBuf>, words: &[OsString]) -> Result<ExitCode> {
+    let (dir, words) = words.split_first().context("there is no directory of the pod")?;
+    let dir = Path::new(dir);
+    let texts = words.iter().map(|it| it.to_str().context("an argument is no text"));
+    let texts = texts.collect::<Result<Vec<_>>>()?;
+    stay_inside(dir, texts.get(1..).unwrap_or_default())?;
+    add_on.run(words, &Place::pod(dir).opening(opened)).with_context(|| {
+        format!(
+            "in a pod of this image this binary is {} and nothing else",
+            add_on.programs.join(", ")
+        )
+    })
 }
 
 fn confine(dir: &Path, words: &[OsString]) -> Result<Vec<OsString>> {

@@ -1,23 +1,37 @@
-//! The known add-ons that come with drover: managed-serviceaccount, cluster-permission, argocd-pull, cluster-proxy, and
-//! the policy framework with the controllers of its kinds.
+//! The known add-ons that come with drover: managed-serviceaccount, cluster-permission, application-manager,
+//! argocd-pull, cluster-proxy, and the policy framework with the controllers of its kinds.
 //!
 //! Each is a crate that uses the SDK alone. Here is what the binary does with them: it is their image, called by their
 //! programs' names as upstream's images are, and `drover up --addons` runs their hub's halves in its own process.
 
-use std::{ffi::OsString, path::Path, process::ExitCode, sync::Arc};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
+use addon_application::{
+    hub::{HubSettings, webhook::PendingEvents},
+    source::SourceFetcher,
+};
 use addon_argocd_pull::application::PulledApplication;
 use addon_cluster_proxy::{hub::inputs::AgentInputs, in_process::Listeners};
 use addon_policy_framework::hub::{HubConnection, PropagatorSettings};
 use anyhow::{Context, Result, bail};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{Api, Client, api::ObjectMeta};
 use ocm_addon_sdk::{AddOn, program::Place};
-use ocm_api::{authentication, crds, gitops, policy, proxy, rbac};
+use ocm_api::{apps, authentication, crds, gitops, policy, proxy, rbac};
 use ocm_reconcile::{Caches, Clients, Controller, Plan, Site, controller, execute, install::install_crds};
+use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cluster_proxy, policy_add_ons};
+use crate::{application, application_webhooks::ApplicationReviews, cluster_proxy, policy_add_ons};
 
 /// The first word of what a node runs for the images of these add-ons; the name of the add-on, the pod's directory and
 /// the container's command follow. People do not type it.
@@ -37,6 +51,8 @@ pub struct Bundled {
     run: fn(&str, Vec<OsString>, &Place) -> ExitCode,
     /// What clusters get of it, if they do.
     add_on: Option<fn(&HubHalves) -> Arc<dyn AddOn>>,
+    /// Whether the folders that `--git-folder` names are open to it.
+    pub reads_git_folders: bool,
     /// The add-on without which it is never available on a cluster.
     pub needs: Option<&'static str>,
     /// The configuration that all clusters have by default: resource and name.
@@ -61,6 +77,21 @@ pub struct HubHalves {
     inputs: AgentInputs,
     /// Where ServiceAccounts reach the hub.
     connection: Option<HubConnection>,
+    /// Where what is known of Git repositories is kept.
+    git_cache: PathBuf,
+    /// The folders with Git repositories that Channels may name.
+    git_folders: Vec<PathBuf>,
+    /// The events of Git servers.
+    events: PendingEvents,
+}
+
+/// What listens for the hub's halves of add-ons that are spoken to.
+#[derive(Default)]
+pub struct HubListeners {
+    /// Of cluster-proxy.
+    pub proxy: Option<Listeners>,
+    /// For webhooks of Git servers.
+    pub git_webhooks: Option<TcpListener>,
 }
 
 impl HubHalves {
@@ -71,10 +102,30 @@ impl HubHalves {
             ..Self::default()
         }
     }
+
+    /// With the folders with Git repositories that Channels may name, and one where what is known of others is kept.
+    pub fn reading_git(self, cache: PathBuf, folders: Vec<PathBuf>) -> Self {
+        Self {
+            git_cache: cache,
+            git_folders: folders,
+            ..self
+        }
+    }
+
+    fn applications(&self) -> HubSettings {
+        HubSettings {
+            reader: Arc::new(SourceFetcher::in_folder(&self.git_cache, &self.git_folders)),
+            sync_interval: Duration::from_secs(60),
+            // The API server itself says who has written what: see application_admission.
+            trusted_identities: true,
+            own_namespace: None,
+            events: self.events.clone(),
+        }
+    }
 }
 
 /// All of them.
-pub const ALL: [Bundled; 8] = [
+pub const ALL: [Bundled; 9] = [
     Bundled {
         name: addon_managed_serviceaccount::NAME,
         images: &["quay.io/open-cluster-management/managed-serviceaccount"],
@@ -83,6 +134,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::All,
         run: addon_managed_serviceaccount::run,
         add_on: Some(|_| Arc::new(addon_managed_serviceaccount::hub::ManagedServiceAccounts::default())),
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |caches, _| addon_managed_serviceaccount::hub::controllers(caches, GATES),
@@ -95,9 +147,30 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::All,
         run: addon_cluster_permission::run,
         add_on: None,
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |caches, _| addon_cluster_permission::controllers(caches),
+    },
+    Bundled {
+        name: addon_application::NAME,
+        images: &["quay.io/open-cluster-management/multicloud-operators-subscription"],
+        programs: addon_application::PROGRAMS,
+        group: apps::GROUP,
+        kinds: HubKinds::These(&[
+            "channels",
+            "subscriptions",
+            "placementrules",
+            "helmreleases",
+            "subscriptionstatuses",
+            "subscriptionreports",
+        ]),
+        run: |program, arguments, place| addon_application::run(program, arguments, place, &ApplicationReviews),
+        add_on: Some(|_| Arc::new(addon_application::addon::ApplicationManager::default())),
+        reads_git_folders: true,
+        needs: None,
+        default_config: None,
+        controllers: |caches, halves| addon_application::hub::controllers(caches, &halves.applications()),
     },
     Bundled {
         name: addon_argocd_pull::NAME,
@@ -107,6 +180,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::These(&["gitopsclusters"]),
         run: addon_argocd_pull::run,
         add_on: Some(|_| Arc::new(addon_argocd_pull::addon::ArgoPull)),
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |caches, _| {
@@ -121,6 +195,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::All,
         run: addon_cluster_proxy::run,
         add_on: Some(|halves| cluster_proxy::add_on(&halves.inputs)),
+        reads_git_folders: false,
         needs: None,
         default_config: Some((proxy::ManagedProxyConfiguration::PLURAL, "cluster-proxy")),
         controllers: |caches, halves| cluster_proxy::controllers(caches, &halves.inputs),
@@ -137,6 +212,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::These(&["policies", "placementbindings", "policysets", "policyautomations"]),
         run: policy_add_ons::run,
         add_on: Some(|_| Arc::new(addon_policy_framework::addon::PolicyFramework::default())),
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |caches, halves| {
@@ -158,6 +234,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::None,
         run: addon_config_policy::run,
         add_on: Some(|_| Arc::new(addon_config_policy::addon::ConfigPolicy::default())),
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |_, _| Vec::new(),
@@ -170,6 +247,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::None,
         run: addon_cert_policy::run,
         add_on: Some(|_| Arc::new(addon_cert_policy::addon::CertPolicy::default())),
+        reads_git_folders: false,
         needs: None,
         default_config: None,
         controllers: |_, _| Vec::new(),
@@ -183,6 +261,7 @@ pub const ALL: [Bundled; 8] = [
         kinds: HubKinds::None,
         run: addon_config_policy::run,
         add_on: Some(|_| Arc::new(addon_config_policy::addon::StandaloneTemplating)),
+        reads_git_folders: false,
         needs: Some(addon_config_policy::NAME),
         default_config: None,
         controllers: |_, _| Vec::new(),
@@ -200,6 +279,19 @@ pub fn find(name: &str) -> Option<&'static Bundled> {
     ALL.iter().find(|it| it.name == name)
 }
 
+/// The programs that one add-on alone has, and that are no commands of ours: their names say which add-on is meant.
+pub fn programs_of_one() -> impl Iterator<Item = &'static str> {
+    let all = ALL.iter().flat_map(|it| it.programs).copied();
+    all.filter(|it| with_program(it).is_some())
+}
+
+/// The add-on that one of [`programs_of_one`] is of.
+pub fn with_program(name: &str) -> Option<&'static Bundled> {
+    let mut all = ALL.iter().filter(|it| it.programs.contains(&name));
+    let found = all.next()?;
+    (all.next().is_none() && !COMMANDS.contains(&name)).then_some(found)
+}
+
 /// What clusters get of those that they get something of.
 pub fn add_ons(halves: &HubHalves) -> Vec<Arc<dyn AddOn>> {
     ALL.iter().filter_map(|it| it.add_on).map(|it| it(halves)).collect()
@@ -213,7 +305,7 @@ pub async fn served(hub: &Client, halves: &HubHalves) -> Vec<Arc<dyn AddOn>> {
         let runs = match one.kinds {
             HubKinds::None => true,
             HubKinds::All if one.default_config.is_none() => true,
-            HubKinds::All | HubKinds::These(_) => is_served(hub, one.group).await,
+            HubKinds::All | HubKinds::These(_) => one.is_served(hub).await,
         };
         if runs {
             served.push(add_on(halves));
@@ -223,6 +315,28 @@ pub async fn served(hub: &Client, halves: &HubHalves) -> Vec<Arc<dyn AddOn>> {
 }
 
 impl Bundled {
+    /// The definitions of the kinds that the hub serves for it.
+    pub fn definitions(&self) -> Vec<Value> {
+        let mut kinds = crds::add_on(self.group);
+        kinds.retain(|it| match self.kinds {
+            HubKinds::All => true,
+            HubKinds::These(plurals) => plurals.iter().any(|name| it["spec"]["names"]["plural"] == *name),
+            HubKinds::None => false,
+        });
+        kinds
+    }
+
+    /// Whether the hub has its kinds. Add-ons share API groups.
+    async fn is_served(&self, hub: &Client) -> bool {
+        let HubKinds::These(plurals) = self.kinds else {
+            return is_served(hub, self.group).await;
+        };
+        let Some(first) = plurals.first() else { return false };
+        let definitions: Api<CustomResourceDefinition> = Api::all(hub.clone());
+        let name = format!("{first}.{}", self.group);
+        definitions.get_opt(&name).await.is_ok_and(|it| it.is_some())
+    }
+
     /// Whether clusters get something of it; otherwise it is on the hub alone.
     pub fn is_on_clusters(&self) -> bool {
         self.add_on.is_some()
@@ -258,9 +372,11 @@ fn says_mode(words: &[OsString]) -> bool {
     flags.any(|it| it.trim_start_matches('-').split('=').next() == Some("mode") && it.starts_with('-'))
 }
 
+/// Programs of add-ons whose names are commands of ours, or of several add-ons.
+const COMMANDS: [&str; 2] = ["agent", "manager"];
+
 /// Whether a program is meant by this word. Names that are commands of ours, too, need the path of upstream's image.
 fn is_program(word: &OsString, name: &str) -> bool {
-    const COMMANDS: [&str; 2] = ["agent", "manager"];
     !COMMANDS.contains(&name) || Path::new(word) == Path::new("/").join(name)
 }
 
@@ -270,13 +386,7 @@ fn is_program(word: &OsString, name: &str) -> bool {
 /// When a definition is not taken.
 pub async fn install(hub: &Client, wanted: &[String]) -> Result<()> {
     for one in ALL.iter().filter(|it| wanted.iter().any(|name| name == it.name)) {
-        let mut kinds = crds::add_on(one.group);
-        kinds.retain(|it| match one.kinds {
-            HubKinds::All => true,
-            HubKinds::These(plurals) => plurals.iter().any(|name| it["spec"]["names"]["plural"] == *name),
-            HubKinds::None => false,
-        });
-        let installed = install_crds(hub, kinds).await;
+        let installed = install_crds(hub, one.definitions()).await;
         installed.with_context(|| format!("could not install the kinds of add-on {}", one.name))?;
         if one.name == addon_argocd_pull::NAME {
             install_argo_cd_kind(hub).await?;
@@ -321,17 +431,23 @@ pub async fn start(
     hub: &Client,
     caches: &Caches,
     halves: &HubHalves,
-    listeners: Option<Listeners>,
+    listeners: HubListeners,
     stop: &CancellationToken,
 ) -> Result<()> {
     for one in &ALL {
-        if !is_served(hub, one.group).await {
+        if !one.is_served(hub).await {
             continue;
+        }
+        if one.name == addon_application::NAME {
+            application::prepare(hub).await?;
         }
         controller::start_all((one.controllers)(caches, halves), &Clients::hub(hub.clone()), stop);
     }
-    if let Some(listeners) = listeners {
+    if let Some(listeners) = listeners.proxy {
         cluster_proxy::start(hub, listeners, stop).await?;
+    }
+    if let Some(socket) = listeners.git_webhooks {
+        application::hear(socket, caches, halves.events.clone(), stop);
     }
     Ok(())
 }

@@ -15,6 +15,9 @@
 
 mod add_ons;
 mod addon_versions;
+mod application;
+mod application_admission;
+mod application_webhooks;
 pub mod archive;
 mod arrival;
 pub mod bundled;
@@ -32,7 +35,7 @@ pub mod ports;
 mod shown;
 mod welcome;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use addon_cluster_proxy::in_process::Listeners;
 use addon_policy_framework::hub::HubConnection;
@@ -57,7 +60,7 @@ use tokio_util::sync::CancellationToken;
 use webhooks::admission;
 
 use crate::{
-    bundled::HubHalves,
+    bundled::{HubHalves, HubListeners},
     data_dir::DataDir,
     embedded::{Embedded, Settings},
     ports::Ports,
@@ -79,6 +82,8 @@ pub struct FleetOptions {
     pub port: Option<u16>,
     /// Add-ons of ours to put on every cluster.
     pub add_ons: Vec<String>,
+    /// Folders with Git repositories that Channels may name.
+    pub git_folders: Vec<PathBuf>,
     /// Whether the hub manages the example add-ons.
     pub examples: bool,
     /// Commands that stand for images on the nodes, as `IMAGE=COMMAND`; `None` for no nodes.
@@ -95,6 +100,8 @@ pub struct Fleet {
     controllers: Hub,
     clusters: Vec<(Embedded, Agent)>,
     nodes: Vec<Node>,
+    /// Where webhooks of Git servers are heard.
+    git_webhooks: Option<SocketAddr>,
     /// Ends everything that speaks to the API servers.
     speakers: CancellationToken,
     _data: DataDir,
@@ -110,9 +117,16 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         None => DataDir::temporary()?,
     };
     let names: Vec<String> = (1..=wanted.clusters).map(|index| format!("cluster{index}")).collect();
-    let mut listeners = listen(&data, wanted.port, &names, &wanted.add_ons).await?;
+    let Listening {
+        servers: mut listeners,
+        of_add_ons,
+    } = listen(&data, wanted.port, &names, &wanted.add_ons).await?;
     let speakers = CancellationToken::new();
-    let images = wanted.images.as_deref().map(nodes::images).transpose()?;
+    let images = wanted
+        .images
+        .as_deref()
+        .map(|it| nodes::images(it, &wanted.git_folders))
+        .transpose()?;
     let kept = |name: &str| (!wanted.ephemeral).then(|| data.server(name));
 
     let step = progress.start("starting the hub");
@@ -131,10 +145,11 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         crds: Vec::new(),
     };
     let rules = admission::HubAdmission::new(&options);
+    let of_applications = Arc::new(application_admission::ApplicationAdmission::default());
     let settings = Settings {
         admission: [
             rules.plugins(),
-            vec![std::sync::Arc::new(policy_admission::PolicyAdmission)],
+            vec![Arc::new(policy_admission::PolicyAdmission), of_applications.clone()],
         ]
         .concat(),
         event_ttl: wanted.event_ttl,
@@ -142,6 +157,7 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
     };
     let hub = Embedded::start(HUB, kept(HUB), listeners.remove(0), settings).await?;
     rules.connect(hub.store());
+    of_applications.connect(hub.store());
     hub.keep_admin_kubeconfig(vec![data.kubeconfig(HUB)], Clock::default())?;
     let client = hub.client("system:open-cluster-management:hub");
     bundled::install(&client, &wanted.add_ons).await?;
@@ -149,17 +165,17 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         .connection()
         .await
         .context("could not read the hub's own kubeconfig")?;
-    let halves = HubHalves::reached_at(HubConnection(connection));
+    let git_cache = data.server(HUB).join("git");
+    let halves = HubHalves::reached_at(HubConnection(connection)).reading_git(git_cache, wanted.git_folders.clone());
     if wanted.examples {
         options.addons.extend(bundled::served(&client, &halves).await);
     }
     let controllers = hub::start(client.clone(), options, speakers.child_token());
     let controllers = controllers.await.context("could not start the hub")?;
-    let of_proxy = listeners.split_off(names.len());
-    let of_proxy = <[TcpListener; 2]>::try_from(of_proxy).ok();
-    let of_proxy = of_proxy.map(|[agents, users]| Listeners { agents, users });
+    let git_webhooks = of_add_ons.git_webhooks.as_ref();
+    let git_webhooks = git_webhooks.map(TcpListener::local_addr).transpose()?;
     let stop = speakers.child_token();
-    bundled::start(&client, &controllers.caches, &halves, of_proxy, &stop).await?;
+    bundled::start(&client, &controllers.caches, &halves, of_add_ons, &stop).await?;
     facts.crds = served_crds(&hub);
     placement_page::show(&hub);
     let info = hub::bootstrap::cluster_info(&hub.public_kubeconfig()?);
@@ -220,6 +236,7 @@ pub async fn start(wanted: &FleetOptions, progress: &StepProgress) -> Result<Fle
         controllers,
         clusters,
         nodes: std::iter::once(node).chain(others).flatten().collect(),
+        git_webhooks,
         speakers,
         _data: data,
         ephemeral: wanted.ephemeral,
@@ -260,30 +277,48 @@ async fn forget_deleted(hub: &Client, cluster: &Embedded, name: &str) -> Result<
     Ok(())
 }
 
-/// The hub's listener, those of the clusters, and the two of the add-on cluster-proxy, now and in every later run.
-async fn listen(data: &DataDir, first: Option<u16>, names: &[String], add_ons: &[String]) -> Result<Vec<TcpListener>> {
+/// Everything that listens.
+struct Listening {
+    /// The hub and the clusters.
+    servers: Vec<TcpListener>,
+    of_add_ons: HubListeners,
+}
+
+/// Listens for the hub, the clusters, and the add-ons that are spoken to, now and in every later run.
+async fn listen(data: &DataDir, first: Option<u16>, names: &[String], add_ons: &[String]) -> Result<Listening> {
     let ports = Ports {
         first,
         before: data.ports(),
     };
+    let has = |add_on: &str, port: &str| add_ons.iter().any(|it| it == add_on) || ports.before.contains_key(port);
+    let of_proxy = cluster_proxy::PORTS;
+    let has_proxy = has(addon_cluster_proxy::NAME, of_proxy[0]);
+    let has_applications = has(addon_application::NAME, application::PORT);
+    let servers = std::iter::once(HUB).chain(names.iter().map(String::as_str));
+    let of_add_ons = of_proxy.into_iter().filter(|_| has_proxy);
+    let of_add_ons = of_add_ons.chain(has_applications.then_some(application::PORT));
     let mut taken = BTreeMap::new();
     let mut listeners = Vec::new();
-    let of_proxy = cluster_proxy::PORTS;
-    let has_proxy = add_ons.iter().any(|it| it == addon_cluster_proxy::NAME) || ports.before.contains_key(of_proxy[0]);
-    let of_proxy = of_proxy.into_iter().filter(|_| has_proxy);
-    let servers = std::iter::once(HUB).chain(names.iter().map(String::as_str));
-    for (index, name) in servers.chain(of_proxy).enumerate() {
+    for (index, name) in servers.chain(of_add_ons).enumerate() {
         let listener = ports
             .take(name, u16::try_from(index).context("too many clusters")?)
             .await?;
         taken.insert(name.to_owned(), listener.local_addr()?.port());
         listeners.push(listener);
     }
+    let git_webhooks = if has_applications { listeners.pop() } else { None };
+    let of_proxy = <[TcpListener; 2]>::try_from(listeners.split_off(names.len() + 1)).ok();
     // The ports of clusters that this run does not start stay theirs.
     let mut remembered = ports.before;
     remembered.extend(taken);
     data.remember_ports(&remembered)?;
-    Ok(listeners)
+    Ok(Listening {
+        servers: listeners,
+        of_add_ons: HubListeners {
+            proxy: of_proxy.map(|[agents, users]| Listeners { agents, users }),
+            git_webhooks,
+        },
+    })
 }
 
 /// Tells the steps of one cluster as it takes them; `step` is the first of them, which its start has begun.
@@ -330,7 +365,16 @@ impl Fleet {
         let server = |it: &Embedded| json!({ "url": it.url(), "kubeconfig": self._data.kubeconfig(it.name()) });
         let mut servers = Map::from_iter([(HUB.to_owned(), server(&self.hub))]);
         servers.extend(self.clusters.iter().map(|(it, _)| (it.name().to_owned(), server(it))));
-        Map::from_iter([("servers".to_owned(), Value::Object(servers))])
+        let mut all = Map::from_iter([("servers".to_owned(), Value::Object(servers))]);
+        if let Some(url) = self.git_webhooks() {
+            all.insert("gitWebhooks".to_owned(), url.into());
+        }
+        all
+    }
+
+    /// Where Git servers of this machine tell of changes.
+    fn git_webhooks(&self) -> Option<String> {
+        self.git_webhooks.map(|it| format!("http://{it}/webhook"))
     }
 
     /// For people: where the kubeconfigs are, and what to try.
@@ -345,6 +389,9 @@ impl Fleet {
         text.push_str(&format!("  {hub}\n"));
         for (cluster, _) in &self.clusters {
             text.push_str(&format!("  {}\n", show(self._data.kubeconfig(cluster.name()))));
+        }
+        if let Some(url) = self.git_webhooks() {
+            text.push_str(&format!("\nWebhooks of Git servers:\n  {url}\n"));
         }
         text.push_str("\nTry:\n");
         text.push_str(&format!("  kubectl --kubeconfig {hub} get managedclusters\n"));

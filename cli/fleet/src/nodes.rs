@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -28,9 +29,11 @@ use crate::{bundled, embedded::Embedded, examples};
 /// The image of the example add-ons, which this binary stands for, whatever the tag.
 const OWN_IMAGE: &str = "quay.io/open-cluster-management/addon-examples";
 
-/// The images of hubs, agents and their operators, ours and upstream's, which this binary stands for, whatever the tag.
-const INSTALLED_IMAGES: [&str; 6] = [
-    "drover",
+/// The image of this binary, whatever the tag: hubs, agents, their operators, and add-ons.
+const DROVER_IMAGE: &str = "drover";
+
+/// Upstream's images of hubs, agents and their operators, which this binary stands for, whatever the tag.
+const INSTALLED_IMAGES: [&str; 5] = [
     "quay.io/open-cluster-management/registration",
     "quay.io/open-cluster-management/work",
     "quay.io/open-cluster-management/placement",
@@ -66,24 +69,49 @@ pub fn parse_mapping(text: &str) -> Result<String, String> {
 /// The commands that stand for images: our own, and what the user adds. Nobody has asked for our own, and whoever may
 /// make pods is not to have a shell by it: it runs the example add-ons, hubs, agents and their operators, confined to
 /// the files of the pod, and nothing else of this binary.
-pub fn images(mappings: &[String]) -> Result<ImageMap> {
+pub fn images(mappings: &[String], git_folders: &[PathBuf]) -> Result<ImageMap> {
     let program = std::env::current_exe().context("could not find the program that runs")?;
-    images_of(&program, mappings)
+    images_opening(&program, mappings, git_folders)
+}
+
+/// What is between an add-on's name and each of the folders that are open to it.
+const OPENED: char = '\u{1f}';
+
+/// The name of an add-on or [`IN_POD`], and the folders that are open to add-ons, of what [`images`] has put before a
+/// pod's directory.
+pub fn opened(word: &OsStr) -> (&OsStr, Vec<PathBuf>) {
+    let Some(text) = word.to_str() else {
+        return (word, Vec::new());
+    };
+    let mut parts = text.split(OPENED);
+    let name = parts.next().unwrap_or_default();
+    (OsStr::new(name), parts.map(PathBuf::from).collect())
 }
 
 /// The same, with another program in the place of the one that runs.
 pub fn images_of(program: &Path, mappings: &[String]) -> Result<ImageMap> {
+    images_opening(program, mappings, &[])
+}
+
+fn images_opening(program: &Path, mappings: &[String], git_folders: &[PathBuf]) -> Result<ImageMap> {
     let mut images = ImageMap::default();
     let command = |in_pod: &str, programs: BTreeSet<String>| Command {
         words: vec![program.to_string_lossy().into_owned(), in_pod.to_owned()],
         then: Then::OneOf(programs),
+    };
+    let opening = |word: &str| {
+        let folders = git_folders.iter().map(|it| format!("{OPENED}{}", it.display()));
+        word.to_owned() + &folders.collect::<String>()
     };
     let examples = examples::programs().iter().map(|it| it.name().to_owned()).collect();
     images.insert(OWN_IMAGE, command(examples::IN_POD, examples));
     for add_on in &bundled::ALL {
         let programs = add_on.programs.iter().map(|it| (*it).to_owned()).collect();
         let mut command = command(bundled::IN_POD, programs);
-        command.words.push(add_on.name.to_owned());
+        command.words.push(match add_on.reads_git_folders {
+            true => opening(add_on.name),
+            false => add_on.name.to_owned(),
+        });
         for image in add_on.images {
             images.insert(*image, command.clone());
         }
@@ -91,6 +119,11 @@ pub fn images_of(program: &Path, mappings: &[String]) -> Result<ImageMap> {
     for image in INSTALLED_IMAGES {
         images.insert(image, command(IN_POD, PROGRAMS.map(str::to_owned).into()));
     }
+    let all = PROGRAMS.into_iter().chain(bundled::programs_of_one());
+    images.insert(
+        DROVER_IMAGE,
+        command(&opening(IN_POD), all.map(str::to_owned).collect()),
+    );
     for mapping in mappings {
         images.add(mapping)?;
     }
@@ -235,7 +268,7 @@ mod tests {
                 .line(&[], &args, Path::new("/pod"))
                 .map_err(|error| error.to_string())
         };
-        let ours = images(&[]).unwrap();
+        let ours = images(&[], &[]).unwrap();
         let found = line(&ours, &own, &["/helloworld", "agent"]).unwrap();
         assert_eq!(found[1..], [examples::IN_POD, "/pod", "/helloworld", "agent"]);
         assert_eq!(found[0], std::env::current_exe().unwrap().to_string_lossy());
@@ -263,11 +296,14 @@ mod tests {
         ] {
             let refusal = installed("drover:0.1.0", others).unwrap_err();
             assert!(
-                refusal.starts_with("the image stands for addon, agent, hub, "),
+                refusal.starts_with("the image stands for addon, agent, cert-policy-controller, "),
                 "{refusal}"
             );
         }
-        let images = images(&["nginx=/bin/true *".into(), format!("{own}=/bin/false *")]).unwrap();
+        let msa = installed("drover:0.1.0", &["/msa", "manager"]);
+        assert_eq!(msa, runs("/msa manager"));
+        assert!(installed(work, &["/msa", "manager"]).is_err());
+        let images = images(&["nginx=/bin/true *".into(), format!("{own}=/bin/false *")], &[]).unwrap();
         assert_eq!(line(&images, &own, &["version"]).unwrap(), ["/bin/false", "version"]);
         assert_eq!(line(&images, "nginx:1", &["agent"]).unwrap(), ["/bin/true", "agent"]);
         assert!(parse_mapping("nginx").unwrap_err().contains("IMAGE=COMMAND"));

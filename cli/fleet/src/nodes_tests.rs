@@ -21,7 +21,7 @@ async fn cluster(dir: &Path, stop: &CancellationToken) -> (Embedded, Node, Api<P
     let cluster = Embedded::start("one", None, listener, Settings::default())
         .await
         .unwrap();
-    let images = images(&["sh=*".to_owned()]).unwrap();
+    let images = images(&["sh=*".to_owned()], &[]).unwrap();
     let node = start(&cluster, dir.to_owned(), images, stop.clone()).await.unwrap();
     let file = dir.join("kubeconfig");
     cluster

@@ -2,12 +2,15 @@
 //! `governance-policy-propagator`, answered as the hub's own are. Inside the embedded hub
 //! [`PolicyAdmission`](crate::policy_admission::PolicyAdmission) refuses the same.
 
+use std::sync::Arc;
+
 use addon_policy_framework::hub::{PropagatorWebhooks, WebhookServer, admission};
 use anyhow::Result;
 use async_trait::async_trait;
 use kube::Client;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use webhooks::add_on::{AddOnWebhooks, OwnCertificate};
+use webhooks::add_on::{AddOnWebhooks, JudgeAtPath, OwnCertificate, VALIDATING};
 
 /// The Secret of the certificate that the propagators make. Upstream's, `propagator-webhook-server-cert`, is of whoever
 /// makes one for them.
@@ -23,18 +26,22 @@ impl WebhookServer for ReviewServer {
     }
 }
 
+fn judge((path, rule): &(&'static str, fn(&Value) -> Result<(), String>)) -> JudgeAtPath {
+    (*path, Arc::new(*rule))
+}
+
 fn webhooks(asked: PropagatorWebhooks) -> AddOnWebhooks {
     let own = asked.namespace.map(|namespace| OwnCertificate {
         namespace,
         secret: OWN_CERTIFICATE,
         service: admission::SERVICE,
-        configuration: admission::CONFIGURATION,
+        configurations: &[(VALIDATING, admission::CONFIGURATION)],
     });
     AddOnWebhooks {
         address: asked.address,
         certificates: asked.certificates,
         own,
-        judges: admission::REVIEWS,
+        judges: admission::REVIEWS.iter().map(judge).collect(),
         tls_min_version: asked.tls_min_version,
         tls_cipher_suites: asked.tls_cipher_suites,
     }

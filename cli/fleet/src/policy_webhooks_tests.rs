@@ -9,7 +9,7 @@ use kube::{
 use kube_api::pki::{ServingPair, serving_pair};
 use ocm_api::{crds, policy};
 use ocm_reconcile::install::install_crds;
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{Site, wait};
 
 use super::*;

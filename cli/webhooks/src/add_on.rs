@@ -25,8 +25,29 @@ use crate::{
     certificate_times, follow, names_of_service, reviews,
 };
 
-/// Judges one write, the `request` of an AdmissionReview; the error is for whoever writes.
-pub type Judge = fn(&Value) -> Result<(), String>;
+pub use crate::configurations::{MUTATING, VALIDATING};
+
+/// Judges one write.
+#[async_trait]
+pub trait Judge: Send + Sync {
+    /// Judges the `request` of an AdmissionReview. A JSON patch fills in what is missing, where a mutating webhook
+    /// asks.
+    ///
+    /// # Errors
+    /// What whoever writes is told.
+    async fn judge(&self, request: &Value) -> Result<Option<Value>, String>;
+}
+
+/// A rule that needs to know nothing but the request.
+#[async_trait]
+impl Judge for fn(&Value) -> Result<(), String> {
+    async fn judge(&self, request: &Value) -> Result<Option<Value>, String> {
+        self(request).map(|()| None)
+    }
+}
+
+/// Who judges what is sent to a path.
+pub type JudgeAtPath = (&'static str, Arc<dyn Judge>);
 
 /// What is answered, and where.
 pub struct AddOnWebhooks {
@@ -36,8 +57,8 @@ pub struct AddOnWebhooks {
     pub certificates: PathBuf,
     /// The certificate that is kept where the folder has none. Without it nothing is answered then.
     pub own: Option<OwnCertificate>,
-    /// Who judges what is sent to a path.
-    pub judges: &'static [(&'static str, Judge)],
+    /// Who judges.
+    pub judges: Vec<JudgeAtPath>,
     /// `--tls-min-version`; empty for what is usual.
     pub tls_min_version: String,
     /// `--tls-cipher-suites`; empty for all.
@@ -52,8 +73,8 @@ pub struct OwnCertificate {
     pub secret: &'static str,
     /// The Service by which the API server comes.
     pub service: &'static str,
-    /// The ValidatingWebhookConfiguration that is told whom to trust.
-    pub configuration: &'static str,
+    /// The configurations that are told whom to trust: their kinds, [`VALIDATING`] or [`MUTATING`], and names.
+    pub configurations: &'static [(&'static str, &'static str)],
 }
 
 impl AddOnWebhooks {
@@ -110,7 +131,7 @@ impl OwnCertificate {
         Ok(Kept {
             hub: hub.clone(),
             asks: Asks::Installed {
-                configuration: self.configuration,
+                configurations: self.configurations,
                 namespace: self.namespace,
                 service: self.service,
             },
@@ -175,7 +196,7 @@ async fn first(kept: &Kept, stop: &CancellationToken) -> Option<(Held, Duration)
 }
 
 /// The pages of judges.
-struct Reviewed(&'static [(&'static str, Judge)]);
+struct Reviewed(Vec<JudgeAtPath>);
 
 #[async_trait]
 impl Pages for Reviewed {
@@ -185,7 +206,7 @@ impl Pages for Reviewed {
         };
         match reviews::review(asked, "AdmissionReview").await {
             Ok((review, _read)) => {
-                let judged = judge(&review["request"]).map(|()| None);
+                let judged = judge.judge(&review["request"]).await;
                 let refused = |message| reviews::Refusal { code: 403, message };
                 reviews::told(&review, judged.map_err(refused))
             }

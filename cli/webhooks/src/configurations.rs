@@ -39,8 +39,10 @@ type Row = (
     &'static [&'static str],
 );
 
-const VALIDATING: &str = "ValidatingWebhookConfiguration";
-const MUTATING: &str = "MutatingWebhookConfiguration";
+/// The kind of configurations whose webhooks judge.
+pub const VALIDATING: &str = "ValidatingWebhookConfiguration";
+/// The kind of configurations whose webhooks fill in.
+pub const MUTATING: &str = "MutatingWebhookConfiguration";
 
 const ROWS: [Row; 6] = [
     (
@@ -112,15 +114,16 @@ pub async fn configure(hub: &Client, reached: &Reached, authorities: &str) -> Re
     Ok(())
 }
 
-/// Tells the API server to trust these authorities where a configuration that somebody has installed sends writes to
-/// this Service. Without the configuration nothing is asked and there is nothing to tell: `false`.
+/// Tells the API server to trust these authorities where a configuration of this kind and name that somebody has
+/// installed sends writes to this Service. Without the configuration nothing is asked and there is nothing to tell:
+/// `false`.
 ///
 /// # Errors
 /// When it cannot be told.
-pub async fn trust(hub: &Client, name: &str, service: (&str, &str), authorities: &str) -> Result<bool> {
-    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", VALIDATING);
-    let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::from_gvk(&kind));
-    let failed = || format!("could not tell {VALIDATING} {name} whom to trust");
+pub async fn trust(hub: &Client, (kind, name): (&str, &str), service: (&str, &str), authorities: &str) -> Result<bool> {
+    let of_kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+    let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::from_gvk(&of_kind));
+    let failed = || format!("could not tell {kind} {name} whom to trust");
     let Some(found) = api.get_opt(name).await.with_context(failed)? else {
         return Ok(false);
     };
@@ -138,7 +141,7 @@ pub async fn trust(hub: &Client, name: &str, service: (&str, &str), authorities:
     }
     let told = asked.map(|it| json!({"name": it["name"], "clientConfig": {"caBundle": authorities}}));
     let wanted = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": VALIDATING, "metadata": {"name": name},
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
         "webhooks": told.collect::<Vec<_>>(),
     });
     let parameters = PatchParams::apply(service.1).force();

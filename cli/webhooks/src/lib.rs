@@ -169,9 +169,9 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
 enum Asks {
     /// The configurations that a hub writes itself.
     Ours(Reached),
-    /// A configuration that was installed with the Service that it names.
+    /// Configurations, by kind and name, that were installed with the Service that they name.
     Installed {
-        configuration: &'static str,
+        configurations: &'static [(&'static str, &'static str)],
         namespace: String,
         service: &'static str,
     },
@@ -204,10 +204,16 @@ impl Kept {
                 true
             }
             Asks::Installed {
-                configuration,
+                configurations,
                 namespace,
                 service,
-            } => configurations::trust(&self.hub, configuration, (namespace, service), authorities).await?,
+            } => {
+                let mut are_told = true;
+                for it in *configurations {
+                    are_told &= configurations::trust(&self.hub, *it, (namespace, service), authorities).await?;
+                }
+                are_told
+            }
         };
         // A configuration that is installed later has to work soon.
         Ok(if is_told { self.look_again } else { RETRY })

@@ -15,6 +15,7 @@ pub mod manifest_work_replica_set;
 pub mod object;
 pub mod placement;
 pub mod policy;
+pub mod subscription;
 pub mod workload;
 
 use anyhow::{Result, anyhow};
@@ -84,6 +85,7 @@ pub async fn sentences(hub: &ApiServer, object: &ObjectRef) -> Result<Vec<String
         ObjectRef::ClusterManager(name) => cluster_manager::sentences(hub, name).await?,
         ObjectRef::Klusterlet(name) => klusterlet::sentences(hub, name).await?,
         ObjectRef::Policy { namespace, name } => policy::sentences(hub, namespace, name).await?,
+        ObjectRef::Subscription { namespace, name } => subscription::sentences(hub, namespace, name).await?,
         ObjectRef::Csr(name) => {
             let csrs: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
             let csr = csrs.get(name).await;

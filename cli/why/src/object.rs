@@ -70,6 +70,13 @@ pub enum ObjectRef {
         /// Its name.
         name: String,
     },
+    /// A Subscription of the add-on application-manager.
+    Subscription {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// A CertificateSigningRequest.
     Csr(String),
     /// A Placement.
@@ -136,6 +143,11 @@ impl FromStr for ObjectRef {
                 name: (*name).into(),
             }),
             ("policy" | "policies" | "plc", _) => bail!("write policy/NAMESPACE/NAME"),
+            ("subscription" | "subscriptions" | "appsub" | "appsubs", [namespace, name]) => Ok(Self::Subscription {
+                namespace: (*namespace).into(),
+                name: (*name).into(),
+            }),
+            ("subscription" | "subscriptions" | "appsub" | "appsubs", _) => bail!("write subscription/NAMESPACE/NAME"),
             ("managedclusterset" | "managedclustersets" | "clusterset" | "mclset" | "mclsets", [name]) => {
                 Ok(Self::ManagedClusterSet((*name).into()))
             }
@@ -192,7 +204,7 @@ impl FromStr for ObjectRef {
                 _,
             ) => bail!("write {kind}/NAME"),
             _ => bail!(
-                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding, a csr, a clustermanager, a klusterlet, a managedserviceaccount, a clusterpermission, a managedproxyconfiguration or a policy"
+                "{kind:?} is not known here; ask about a managedcluster, a clustermanagementaddon, a managedclusteraddon, a manifestwork, a manifestworkreplicaset, a placement, a managedclusterset, a managedclustersetbinding, a csr, a clustermanager, a klusterlet, a managedserviceaccount, a clusterpermission, a managedproxyconfiguration, a policy or a subscription"
             ),
         }
     }
@@ -216,6 +228,7 @@ impl std::fmt::Display for ObjectRef {
             Self::ClusterPermission { cluster, name } => write!(f, "clusterpermission/{cluster}/{name}"),
             Self::ManagedProxyConfiguration(name) => write!(f, "managedproxyconfiguration/{name}"),
             Self::Policy { namespace, name } => write!(f, "policy/{namespace}/{name}"),
+            Self::Subscription { namespace, name } => write!(f, "subscription/{namespace}/{name}"),
             Self::Csr(name) => write!(f, "csr/{name}"),
             Self::Placement { name, .. } => write!(f, "placement/{name}"),
         }
@@ -260,6 +273,12 @@ mod tests {
         );
         assert!(parsed("plc/a").unwrap_err().contains("write policy/NAMESPACE/NAME"));
         assert_eq!(parsed("policies/a/b").map(|it| it.to_string()), Ok("policy/a/b".into()));
+        let subscription = Ok("subscription/a/b".to_owned());
+        for kind in ["subscription", "subscriptions", "appsub"] {
+            assert_eq!(parsed(&format!("{kind}/a/b")).map(|it| it.to_string()), subscription);
+        }
+        let error = parsed("appsub/a").unwrap_err();
+        assert!(error.contains("write subscription/NAMESPACE/NAME"), "{error}");
         assert!(parsed("pod/a").unwrap_err().contains("is not known here"));
         assert!(
             parsed("managedcluster")

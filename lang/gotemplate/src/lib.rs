@@ -5,6 +5,7 @@
 //!
 //! * [`Engine`] and [`Template`]: a text and its data. [`Functions`] are the sets a template may call.
 //! * [`helm::Chart`]: a chart and its values. [`helm::merge_values`] lays one set of values over another.
+//! * [`SemanticVersion`] and [`VersionConstraints`]: versions of charts and ranges of them.
 //!
 //! A template is a program of somebody else: its depth, its steps and its output are bounded (`limits`), it reads no
 //! environment, no file and no network, and time and randomness come from the caller.
@@ -32,6 +33,7 @@ mod yaml_lines;
 pub use engine::{Engine, MissingKey, Random, Template, TemplateClock, TemplateError};
 pub use exec::{Call, Host};
 pub use functions::{Functions, Param};
+pub use sprig::semver::{SemanticVersion, VersionConstraints};
 pub use value::{Elem, IntType, List, Map, Numbers, Object, Value};
 
 /// Base64 with padding.

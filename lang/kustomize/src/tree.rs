@@ -1,7 +1,10 @@
 //! The folder that is built, as a value: names and contents. Nothing here knows a file system, so that a tree of
 //! somebody else cannot lead out of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::error::{KustomizeError, Result};
 
@@ -14,7 +17,7 @@ pub struct KustomizeFiles {
 
 #[derive(Clone, Debug)]
 enum TreeEntry {
-    File(Vec<u8>),
+    File(Arc<[u8]>),
     Link,
 }
 
@@ -37,7 +40,15 @@ impl KustomizeFiles {
     /// # Errors
     /// When the path is absolute, has empty parts or dots, or something else is there already.
     pub fn insert(&mut self, path: &str, content: impl Into<Vec<u8>>) -> Result<()> {
-        self.add(path, TreeEntry::File(content.into()))
+        self.add(path, TreeEntry::File(content.into().into()))
+    }
+
+    /// Adds a file whose content somebody else has, too.
+    ///
+    /// # Errors
+    /// As [`KustomizeFiles::insert`].
+    pub fn insert_shared(&mut self, path: &str, content: Arc<[u8]>) -> Result<()> {
+        self.add(path, TreeEntry::File(content))
     }
 
     /// Adds a symbolic link. It may be in the tree, but not in the way of what is built.

@@ -31,7 +31,7 @@ pub trait Kind: Resource<DynamicType = ()> {
     const REQUIRED: &'static [&'static str];
     /// Our own words for the kind.
     const ABOUT: &'static str;
-    /// The schemas of `spec` and `status`, where the kind has them.
+    /// The schemas of `spec`, `status` and whatever else the kind has.
     fn sections(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)>;
 }
 
@@ -48,6 +48,7 @@ macro_rules! kind {
     ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
         pub struct $name {
             /// Standard object metadata.
             #[serde(default, deserialize_with = "crate::null::to_default")]
@@ -77,7 +78,7 @@ macro_rules! kind {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeStruct;
-                let mut object = serializer.serialize_struct(Self::KIND, 5)?;
+                let mut object = serializer.serialize_struct(Self::KIND, 7)?;
                 object.serialize_field("apiVersion", Self::API_VERSION)?;
                 object.serialize_field("kind", Self::KIND)?;
                 object.serialize_field("metadata", &self.metadata)?;
@@ -124,6 +125,8 @@ macro_rules! kind {
                 &["metadata", "spec"]
             } else if $crate::kind::has_flag!(spec_required [$($flag)*]) {
                 &["spec"]
+            } else if $crate::kind::has_flag!(report_type_required [$($flag)*]) {
+                &["reportType"]
             } else {
                 &[]
             };
@@ -131,15 +134,24 @@ macro_rules! kind {
 
             fn sections(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
                 let _ = &generator;
-                vec![$((stringify!($section), generator.subschema_for::<$type>())),*]
+                vec![$(($crate::kind::section_name!($section), generator.subschema_for::<$type>())),*]
             }
         }
     };
 }
 
 macro_rules! section_type {
-    (spec $type:ty) => { $type };
     (status $type:ty) => { Option<$type> };
+    ($section:ident $type:ty) => { $type };
+}
+
+macro_rules! section_name {
+    (report_type) => {
+        "reportType"
+    };
+    ($section:ident) => {
+        stringify!($section)
+    };
 }
 
 macro_rules! constructor {
@@ -174,16 +186,41 @@ macro_rules! constructor {
             }
         }
     };
+    ($name:ident $($section:ident: $type:ty),*) => {
+        impl $name {
+            /// An object of this name and nothing else.
+            pub fn new(name: &str) -> Self {
+                let metadata = kube::core::ObjectMeta {
+                    name: Some(name.to_owned()),
+                    ..Default::default()
+                };
+                Self {
+                    metadata,
+                    ..Self::default()
+                }
+            }
+        }
+    };
 }
 
 macro_rules! serialize_section {
-    ($object:ident, $self:ident, spec) => {
-        $object.serialize_field("spec", &$self.spec)?
+    ($object:ident, $self:ident, results) => {
+        if !$self.results.is_empty() {
+            $object.serialize_field("results", &$self.results)?;
+        }
+    };
+    ($object:ident, $self:ident, resources) => {
+        if !$self.resources.is_empty() {
+            $object.serialize_field("resources", &$self.resources)?;
+        }
     };
     ($object:ident, $self:ident, status) => {
         if let Some(status) = &$self.status {
             $object.serialize_field("status", status)?;
         }
+    };
+    ($object:ident, $self:ident, $section:ident) => {
+        $object.serialize_field($crate::kind::section_name!($section), &$self.$section)?
     };
 }
 
@@ -209,8 +246,11 @@ macro_rules! has_flag {
     (status [status $($rest:ident)*]) => { true };
     (spec_required [spec_required $($rest:ident)*]) => { true };
     (metadata_required [metadata_required $($rest:ident)*]) => { true };
+    (report_type_required [report_type_required $($rest:ident)*]) => { true };
     ($flag:ident [$other:ident $($rest:ident)*]) => { $crate::kind::has_flag!($flag [$($rest)*]) };
     ($flag:ident []) => { false };
 }
 
-pub(crate) use {constructor, has_flag, is_namespaced, kind, scope_type, section_type, serialize_section};
+pub(crate) use {
+    constructor, has_flag, is_namespaced, kind, scope_type, section_name, section_type, serialize_section,
+};

@@ -20,6 +20,7 @@ mod schema;
 pub mod about;
 pub mod addon;
 pub mod annotations;
+pub mod apps;
 pub mod authentication;
 pub mod cluster;
 pub mod condition;

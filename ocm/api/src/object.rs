@@ -62,3 +62,59 @@ impl JsonSchema for RawObject {
         json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
     }
 }
+
+/// An object by its name, as Kubernetes' ObjectReference. Which of the fields count is told where it is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct ObjectReference {
+    /// Its kind.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub kind: String,
+    /// Its name.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub name: String,
+    /// Its namespace.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub namespace: String,
+    /// Its API version.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub api_version: String,
+    /// Its resource version.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub resource_version: String,
+    /// Its uid.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub uid: String,
+    /// The part of it that is meant.
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null::to_default"
+    )]
+    pub field_path: String,
+}

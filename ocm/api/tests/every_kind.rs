@@ -137,5 +137,11 @@ kinds! {
     configuration_policy_keeps_every_field: ocm_api::policy::configuration_policy::ConfigurationPolicy,
     operator_policy_keeps_every_field: ocm_api::policy::operator_policy::OperatorPolicy,
     klusterlet_keeps_every_field: ocm_api::operator::Klusterlet,
+    channel_keeps_every_field: ocm_api::apps::Channel,
+    subscription_keeps_every_field: ocm_api::apps::Subscription,
+    subscription_status_keeps_every_field: ocm_api::apps::SubscriptionStatus,
+    subscription_report_keeps_every_field: ocm_api::apps::SubscriptionReport,
+    helm_release_keeps_every_field: ocm_api::apps::HelmRelease,
+    placement_rule_keeps_every_field: ocm_api::apps::PlacementRule,
     gitops_cluster_keeps_every_field: ocm_api::gitops::GitOpsCluster,
 }

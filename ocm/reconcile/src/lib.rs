@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod access;
+pub mod agreement;
 pub mod approve;
 pub mod awaited;
 pub mod caches;

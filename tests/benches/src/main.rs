@@ -8,6 +8,7 @@
 mod addons;
 mod api;
 mod apis;
+mod application;
 mod bringup;
 mod configuration;
 mod counting;
@@ -73,7 +74,7 @@ struct Arguments {
     #[arg(long, value_name = "MINUTES", default_value_t = 60)]
     soak_minutes: u64,
     /// Which to measure: probe, start, installation, api, writes, works, fleet, bringup, addon, addons, placement,
-    /// joins (a part of placement), replicaset, tunnel, policy, soak. All of them but soak without a name.
+    /// joins (a part of placement), replicaset, tunnel, policy, application, soak. All of them but soak without a name.
     names: Vec<String>,
 }
 
@@ -120,6 +121,8 @@ pub struct Size {
     pub idle_seconds: u64,
     /// Policies on a hub.
     pub policy: policy::PolicySize,
+    /// Applications on clusters.
+    pub application: application::ApplicationSize,
     /// The API on its own.
     pub api: api::ApiSize,
 }
@@ -168,6 +171,12 @@ async fn main() -> Result<()> {
                     idle_seconds: 3,
                 },
             },
+            application: application::ApplicationSize {
+                changes: 3,
+                manifests: 50,
+                subscriptions: 10,
+                unchanged_looks: 0,
+            },
             api: api::ApiSize::QUICK,
         }
     } else {
@@ -199,6 +208,12 @@ async fn main() -> Result<()> {
                     policies: 1000,
                     idle_seconds: 30,
                 },
+            },
+            application: application::ApplicationSize {
+                changes: 20,
+                manifests: 1000,
+                subscriptions: 200,
+                unchanged_looks: 2,
             },
             api: api::ApiSize::FULL,
         }
@@ -278,6 +293,9 @@ async fn main() -> Result<()> {
     }
     if wanted("policy") {
         report.insert("policy".into(), policy::measure(&binary, size).await?);
+    }
+    if wanted("application") {
+        report.insert("application".into(), application::measure(&binary, size).await?);
     }
     if arguments.names.iter().any(|it| it == "soak") {
         report.insert("soak".into(), soak::measure(&binary, arguments.soak_minutes).await?);

@@ -99,7 +99,7 @@ namespace/open-cluster-management-agent created
 
 $ drover get token -o kubeconfig > bootstrap && mkdir credential
 
-let PORT1 $ shuf -i 20000-29999 -n 1
+port PORT1
 
 start registration $ ocm-registration agent --kubeconfig edge/kube.kubeconfig --spoke-cluster-name edge --bootstrap-kubeconfig bootstrap --hub-kubeconfig-dir credential --namespace open-cluster-management-agent --disable-leader-election --listen 127.0.0.1:$PORT1
 
@@ -117,7 +117,7 @@ kubeconfig
 tls.crt
 tls.key
 
-let PORT2 $ shuf -i 20000-29999 -n 1
+port PORT2
 
 start work $ ocm-work agent --kubeconfig edge/kube.kubeconfig --spoke-cluster-name edge --hub-kubeconfig credential/kubeconfig --workload-source-config credential/kubeconfig --namespace open-cluster-management-agent --disable-leader-election --listen 127.0.0.1:$PORT2
 

@@ -87,7 +87,7 @@ $ kubectl apply --server-side -f $DEFINITIONS
 # The conversion between the versions of the add-on kinds.
 $ mkdir certs && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout certs/tls.key -out certs/tls.crt -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 
-let PORT $ shuf -i 20000-29999 -n 1
+port PORT
 
 start convert $ drover addon webhook-server --kubeconfig hub/kube.kubeconfig --certdir certs --port $PORT --health-probe-port 0 --metrics-port 0
 
@@ -100,19 +100,19 @@ $ for kind in clustermanagementaddons managedclusteraddons; do kubectl patch crd
 $ kubectl create namespace open-cluster-management-hub
 namespace/open-cluster-management-hub created
 
-let PORT1 $ shuf -i 20000-29999 -n 1
+port PORT1
 
 start registration $ ocm-registration controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT1
 
-let PORT2 $ shuf -i 20000-29999 -n 1
+port PORT2
 
 start placement $ ocm-placement controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT2
 
-let PORT3 $ shuf -i 20000-29999 -n 1
+port PORT3
 
 start work $ ocm-work manager --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT3 --feature-gates=ManifestWorkReplicaSet=true
 
-let PORT4 $ shuf -i 20000-29999 -n 1
+port PORT4
 
 start addon $ ocm-addon manager --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT4
 

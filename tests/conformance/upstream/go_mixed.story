@@ -95,7 +95,7 @@ $ kubectl $EDGE create namespace open-cluster-management-agent && kubectl $EDGE 
 
 $ mkdir certs && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout certs/tls.key -out certs/tls.crt -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 
-let PORT $ shuf -i 20000-29999 -n 1
+port PORT
 
 start convert $ drover addon webhook-server --kubeconfig hub/kube.kubeconfig --certdir certs --port $PORT --health-probe-port 0 --metrics-port 0
 
@@ -109,17 +109,17 @@ $ kubectl create namespace open-cluster-management-hub
 namespace/open-cluster-management-hub created
 
 # Upstream's hub with our placement.
-let PORT1 $ shuf -i 20000-29999 -n 1
+port PORT1
 
 start registration $ ocm-registration controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT1
 
 start placement $ drover placement controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:0
 
-let PORT2 $ shuf -i 20000-29999 -n 1
+port PORT2
 
 start manager $ ocm-work manager --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT2 --feature-gates=ManifestWorkReplicaSet=true
 
-let PORT3 $ shuf -i 20000-29999 -n 1
+port PORT3
 
 start addon $ ocm-addon manager --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT3
 
@@ -128,7 +128,7 @@ managedclusterset.cluster.open-cluster-management.io/default
 managedclusterset.cluster.open-cluster-management.io/global
 
 # Upstream's registration with our work.
-let PORT4 $ shuf -i 20000-29999 -n 1
+port PORT4
 
 start joined $ ocm-registration agent --kubeconfig edge/kube.kubeconfig --spoke-cluster-name edge --namespace open-cluster-management-agent --disable-leader-election --listen 127.0.0.1:$PORT4 --bootstrap-kubeconfig hub/kube.kubeconfig --hub-kubeconfig-dir credential
 
@@ -198,7 +198,7 @@ stop registration
 # Our hub with upstream's placement, and our registration with upstream's work, go on with what is there.
 start registration2 $ drover registration controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:0
 
-let PORT5 $ shuf -i 20000-29999 -n 1
+port PORT5
 
 start placement2 $ ocm-placement controller --kubeconfig hub/kube.kubeconfig --namespace open-cluster-management-hub --disable-leader-election --listen 127.0.0.1:$PORT5
 
@@ -208,7 +208,7 @@ start addon2 $ drover addon manager --kubeconfig hub/kube.kubeconfig --namespace
 
 start joined2 $ drover registration agent --kubeconfig edge/kube.kubeconfig --spoke-cluster-name edge --namespace open-cluster-management-agent --disable-leader-election --listen 127.0.0.1:0 --bootstrap-kubeconfig hub/kube.kubeconfig --hub-kubeconfig-dir credential
 
-let PORT6 $ shuf -i 20000-29999 -n 1
+port PORT6
 
 start work2 $ ocm-work agent --kubeconfig edge/kube.kubeconfig --spoke-cluster-name edge --namespace open-cluster-management-agent --disable-leader-election --listen 127.0.0.1:$PORT6 --agent-id edge --hub-kubeconfig credential/kubeconfig --workload-source-config credential/kubeconfig
 

@@ -8,6 +8,7 @@
 //! $ COMMAND                       runs once; its output is what follows, its exit code 0
 //! wait $ COMMAND                  runs until its output is what follows
 //! let NAME $ COMMAND              its output, trimmed, is $NAME for all commands from here on
+//! port NAME                       $NAME is a TCP port that nobody has
 //! start NAME $ COMMAND            runs in the background; `wait log NAME` waits for what it prints
 //! stop NAME                       SIGTERM; it must end with exit code 0
 //! kill NAME                       SIGKILL
@@ -23,6 +24,7 @@ pub mod fleet;
 pub mod keep;
 mod lane;
 mod parse;
+mod port;
 mod run;
 mod summary;
 
@@ -164,7 +166,13 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
     let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
     let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
     let count = |end: End| ends.iter().filter(|it| **it == end).count();
-    let (passed, failed, skipped) = (count(End::Passed), count(End::Failed), count(End::Skipped));
+    let (passed, skipped) = (count(End::Passed), count(End::Skipped));
+    let failed = ends.iter().filter_map(|it| match it {
+        End::Failed(place) => Some(place.as_str()),
+        End::Passed | End::Skipped => None,
+    });
+    let places = failed.collect::<Vec<_>>();
+    let (failed, reason) = (places.len(), places.join(", "));
     let took = all_begun.elapsed();
     println!(
         "\nlane {}: {passed} stories passed, {failed} failed, {skipped} skipped, {:.0} s",
@@ -176,17 +184,18 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
         failed,
         skipped,
         took,
-        reason: "",
+        reason: &reason,
     };
     summary.write(wanted.lane)?;
     Ok(failed == 0)
 }
 
 /// What became of a story.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum End {
     Passed,
-    Failed,
+    /// In this line of its file.
+    Failed(String),
     Skipped,
 }
 
@@ -205,8 +214,12 @@ fn tell(name: &str, path: &Path, programs: &Programs, is_real: bool) -> Result<E
             Ok(End::Passed)
         }
         Err(failure) => {
-            println!("story {name} ... FAILED\n\nstories/{name}.story:{failure}");
-            Ok(End::Failed)
+            // What went wrong comes last: who has only the end of what was printed finds it.
+            println!(
+                "story {name} ... FAILED\n\n{}stories/{name}.story:{failure}\n",
+                failure.logs
+            );
+            Ok(End::Failed(format!("{name}.story:{}", failure.line)))
         }
     }
 }

@@ -22,6 +22,7 @@ pub enum Action {
     Run(String),
     Wait(String),
     Let { name: String, command: String },
+    Port(String),
     Start { name: String, command: String },
     WaitLog(String),
     Stop(String),
@@ -42,6 +43,7 @@ fn action(line: &str) -> Option<Action> {
         "wait" => Action::WaitLog(rest.strip_prefix("log ")?.trim().into()),
         "let" => named().map(|(name, command)| Action::Let { name, command })?,
         "start" => named().map(|(name, command)| Action::Start { name, command })?,
+        "port" => Action::Port(rest.into()),
         "stop" => Action::Stop(rest.into()),
         "kill" => Action::Kill(rest.into()),
         "file" => Action::File {

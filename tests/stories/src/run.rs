@@ -4,6 +4,7 @@ use crate::{
     expect,
     lane::Programs,
     parse::{Action, Step},
+    port,
 };
 use std::{
     collections::BTreeMap,
@@ -28,8 +29,11 @@ const LOG_LINES_MAX: usize = 40;
 /// What went wrong, and where.
 #[derive(Debug)]
 pub(crate) struct StoryFailure {
-    line: usize,
+    /// Of the story, from 1.
+    pub line: usize,
     text: String,
+    /// What the background processes printed last.
+    pub logs: String,
 }
 
 impl fmt::Display for StoryFailure {
@@ -56,6 +60,7 @@ pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), StoryFailur
     let prepare = |error: std::io::Error| StoryFailure {
         line: 1,
         text: format!("could not prepare a folder: {error}"),
+        logs: String::new(),
     };
     let folder = tempfile::Builder::new().prefix("story-").tempdir().map_err(prepare)?;
     let logs = tempfile::Builder::new()
@@ -92,8 +97,11 @@ pub(crate) fn run(steps: &[Step], programs: &Programs) -> Result<(), StoryFailur
     };
     for step in steps {
         if let Err(text) = runner.step(step, logs.path()) {
-            let text = format!("{text}{}", runner.logs());
-            return Err(StoryFailure { line: step.line, text });
+            return Err(StoryFailure {
+                line: step.line,
+                text,
+                logs: runner.logs(),
+            });
         }
     }
     Ok(())
@@ -151,6 +159,10 @@ impl Runner<'_> {
                     return Err(unexpected(command, step, &output, status));
                 }
                 self.environment.insert(name.clone(), output.trim().to_owned());
+                Ok(())
+            }
+            Action::Port(name) => {
+                self.environment.insert(name.clone(), port::free()?.to_string());
                 Ok(())
             }
             Action::Start { name, command } => self.start(name, command, logs),
@@ -299,7 +311,7 @@ impl Runner<'_> {
             let log = fs::read_to_string(&background.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             let last = lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n");
-            text += &format!("\n  {name} printed\n{}", indent(&last));
+            text += &format!("  {name} printed\n{}\n", indent(&last));
         }
         text
     }
@@ -333,9 +345,9 @@ mod tests {
     use super::*;
     use crate::{lane::Lane, parse::parse};
 
-    fn try_story(text: &str) -> Result<(), String> {
+    fn try_story(text: &str) -> Result<(), StoryFailure> {
         let programs = Programs::of(Lane::default(), Path::new("/"), Path::new("/")).unwrap();
-        run(&parse(text).unwrap(), &programs).map_err(|it| it.to_string())
+        run(&parse(text).unwrap(), &programs)
     }
 
     #[test]
@@ -353,13 +365,14 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_line_and_shows_what_was_printed() {
-        let failure = try_story("# Prose.\n$ echo one\ntwo\n").unwrap_err();
+        let failure = try_story("# Prose.\n$ echo one\ntwo\n").unwrap_err().to_string();
         assert!(failure.starts_with("2: $ echo one"), "{failure}");
         assert!(
             failure.contains("    two\n") && failure.contains("    one\n"),
             "{failure}"
         );
-        let failure = try_story("start x $ false\n\nwait $ true\nnever\n").unwrap_err();
-        assert!(failure.contains("x ended by itself"), "{failure}");
+        let failure = try_story("start x $ sh -c 'echo a last word; exit 1'\n\nwait $ true\nnever\n").unwrap_err();
+        assert!(failure.to_string().contains("x ended by itself"), "{failure}");
+        assert!(failure.logs.contains("a last word"), "{}", failure.logs);
     }
 }

@@ -1,5 +1,6 @@
 //! What a run adds to the table that `.ci/run` prints at its end: one line in the file that `$LANES_SUMMARY` names, of
-//! fields with tabs between them: lane, passed, failed, skipped, seconds, and a reason when nothing was told.
+//! fields with tabs between them: lane, passed, failed, skipped, seconds, and where stories failed or why none was
+//! told.
 
 use anyhow::{Context, Result};
 use std::{
@@ -20,7 +21,7 @@ pub struct Summary<'a> {
     pub failed: usize,
     pub skipped: usize,
     pub took: Duration,
-    /// Why no story was told.
+    /// Where stories failed, or why none was told.
     pub reason: &'a str,
 }
 

@@ -18,8 +18,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("gotemplate", &["go-regex"]),
     ("kustomize", &["go-regex"]),
     ("policy-template", &["gotemplate"]),
+    // What a folder of a source is made to, for the add-on of applications.
+    ("application-render", &["gotemplate", "kustomize"]),
     // A tunnel, which knows neither OCM nor an API server.
     ("konnectivity", &[]),
+    // Fetches from servers of strangers: ranges of charts' versions, and which servers' certificates are trusted.
+    ("application-source", &["gotemplate", "kube-primitives"]),
     // stranger
     (
         "ocm-addon-sdk",
@@ -162,6 +166,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "kube-primitives",
             "kube-store",
             // The binary is the image of these add-ons, too.
+            "addon-application",
             "addon-argocd-pull",
             "addon-cluster-permission",
             "addon-cluster-proxy",
@@ -218,7 +223,14 @@ const DOMAIN_AND_BELOW: &[&str] = &[
 ];
 
 /// These may use anything, and only tests may use them.
-const BESIDE: &[&str] = &["testkit", "stories", "conformance", "benches", "xtask"];
+const BESIDE: &[&str] = &[
+    "testkit",
+    "source-servers",
+    "stories",
+    "conformance",
+    "benches",
+    "xtask",
+];
 
 pub fn findings(metadata: &Value) -> anyhow::Result<Vec<String>> {
     let mut found = vec![];
@@ -248,6 +260,8 @@ fn judge(user: &str, used: &str) -> Option<String> {
         "addon-helloworld",
         "konnectivity",
         "policy-template",
+        "application-render",
+        "application-source",
     ];
     if BESIDE.contains(&user) || user.starts_with("addon-") && OF_ADDONS.contains(&used) {
         return None;

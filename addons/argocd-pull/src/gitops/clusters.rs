@@ -154,6 +154,10 @@ pub fn authority_work(of: &GitOpsCluster, cluster: &ChosenCluster, authority: &[
 }
 
 /// The configuration of the add-on: missing variables are added, and what is said stays.
+///
+/// Upstream's has only the variables that the GitOpsCluster gives. The template uses both, and our hub refuses one with
+/// a variable that nothing sets; upstream's makes an empty text of it, and so does an empty variable here, which counts
+/// as missing as soon as the GitOpsCluster gives one.
 pub fn config(of: &GitOpsCluster, cluster: &ChosenCluster) -> AddOnDeploymentConfig {
     let mut config = match cluster.config.as_deref() {
         Some(present) => present.clone(),
@@ -171,11 +175,13 @@ pub fn config(of: &GitOpsCluster, cluster: &ChosenCluster) -> AddOnDeploymentCon
     ];
     let variables = &mut config.spec.customized_variables;
     for (name, value) in wanted {
-        if !value.is_empty() && !variables.iter().any(|it| it.name == name) {
-            variables.push(CustomizedVariable {
+        match variables.iter_mut().find(|it| it.name == name) {
+            Some(said) if said.value.is_empty() => said.value.clone_from(value),
+            Some(_) => {}
+            None => variables.push(CustomizedVariable {
                 name: name.to_owned(),
                 value: value.clone(),
-            });
+            }),
         }
     }
     config
@@ -236,6 +242,28 @@ mod tests {
     fn many_names_are_cut() {
         assert_eq!(listed(&["a", "b", "c"]), "[a b c]");
         assert_eq!(listed(&["a", "b", "c", "d"]), "[a b c]... (4 total)");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_given_is_empty() {
+        let of = |add_on: Value| -> GitOpsCluster {
+            let of = json!({"metadata": {"name": "g", "namespace": "argocd"}, "spec": {"argoCDAgentAddon": add_on}});
+            serde_json::from_value(of).unwrap()
+        };
+        let values = |config: &AddOnDeploymentConfig| {
+            let variables = config.spec.customized_variables.iter();
+            variables
+                .map(|it| format!("{}={}", it.name, it.value))
+                .collect::<Vec<_>>()
+        };
+        let first = config(&of(json!({})), &ChosenCluster::named("c1"));
+        assert_eq!(values(&first), ["ARGOCD_NAMESPACE=", "ARGOCD_OPERATOR_NAMESPACE="]);
+        let cluster = ChosenCluster {
+            config: Some(Arc::new(first)),
+            ..ChosenCluster::named("c1")
+        };
+        let second = config(&of(json!({"agentNamespace": "x"})), &cluster);
+        assert_eq!(values(&second), ["ARGOCD_NAMESPACE=x", "ARGOCD_OPERATOR_NAMESPACE="]);
     }
 
     #[test]

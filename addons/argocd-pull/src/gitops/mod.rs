@@ -30,6 +30,8 @@ use ocm_addon_sdk::{
 pub struct GitOpsSettings {
     /// The image of the agents' controller, `$CONTROLLER_IMAGE`.
     pub controller_image: Option<String>,
+    /// The image of Argo CD's operator on clusters, `$ARGOCD_OPERATOR_IMAGE`, where it is not the usual one.
+    pub operator_image: Option<String>,
 }
 
 /// What a hub process runs in itself.

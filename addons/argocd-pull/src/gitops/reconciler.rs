@@ -62,7 +62,7 @@ pub struct GitOpsClusters {
     principals: Vec<Cache<Service>>,
     secrets: Vec<Cache<PartialObjectMeta<Secret>>>,
     client: Option<Client>,
-    controller_image: Option<String>,
+    settings: GitOpsSettings,
 }
 
 /// What a plan is made from.
@@ -71,8 +71,8 @@ pub struct Seen {
     pub now: Timestamp,
     /// The object; `None` when it is gone.
     pub object: Option<Arc<GitOpsCluster>>,
-    /// `$CONTROLLER_IMAGE`.
-    pub controller_image: Option<String>,
+    /// What an administrator has chosen.
+    pub settings: GitOpsSettings,
     /// The principal, or what the condition says where it was not found.
     pub server: Result<PrincipalServer, String>,
     /// The Deployment of the principal.
@@ -128,7 +128,7 @@ impl GitOpsClusters {
             principals: discovery::PRINCIPALS.map(|it| caches.watching(named(it))).into(),
             secrets: SECRETS.map(|it| caches.watching(named(it))).into(),
             client: caches.client().cloned(),
-            controller_image: settings.controller_image.clone(),
+            settings: settings.clone(),
         }
     }
 
@@ -473,7 +473,7 @@ impl Reconciler for GitOpsClusters {
         let mut seen = Seen {
             now,
             object: object.clone(),
-            controller_image: self.controller_image.clone(),
+            settings: self.settings.clone(),
             server: Err(String::new()),
             principal: None,
             material: None,

@@ -268,7 +268,7 @@ fn on_hub(plan: &mut Plan, all: &mut GitOpsSteps, of: &GitOpsCluster, seen: &See
         }
     }
     let failed = "Failed to ensure AddOnTemplate";
-    match template::template(of, seen.controller_image.as_deref(), seen.template.as_deref()) {
+    match template::template(of, &seen.settings, seen.template.as_deref()) {
         Ok(template) => {
             plan.stage();
             let step = match seen.template.as_deref() {

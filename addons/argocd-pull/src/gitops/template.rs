@@ -6,9 +6,9 @@ use ocm_addon_sdk::{
 };
 use serde_json::{Value, json};
 
-use super::{ADD_ON, AUTHORITY, labels};
+use super::{ADD_ON, AUTHORITY, GitOpsSettings, labels};
+use crate::cluster::ADD_ON_NAMESPACE as NAMESPACE;
 
-const NAMESPACE: &str = "open-cluster-management-agent-addon";
 /// Who signs the certificates of agents.
 pub const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 const LABEL_PREFIX: &str = "gitopscluster.apps.open-cluster-management.io";
@@ -18,15 +18,16 @@ pub fn name(of: &GitOpsCluster) -> String {
     format!("{ADD_ON}-{}-{}", of.namespace().unwrap_or_default(), of.name_any())
 }
 
-/// The template; `present` is the one that is there. The image is the one of this program.
+/// The template; `present` is the one that is there. The image of the controller is the one of this program.
 ///
 /// # Errors
 /// When nobody has said the image.
 pub fn template(
     of: &GitOpsCluster,
-    image: Option<&str>,
+    settings: &GitOpsSettings,
     present: Option<&AddOnTemplate>,
 ) -> Result<AddOnTemplate, String> {
+    let image = settings.controller_image.as_deref();
     let Some(image) = image.filter(|it| !it.is_empty()) else {
         let why = "CONTROLLER_IMAGE environment variable is not set - this must be configured in the deployment";
         return Err(why.to_owned());
@@ -45,7 +46,7 @@ pub fn template(
     template.metadata.labels = Some(all);
     let spec = json!({
         "addonName": ADD_ON,
-        "agentSpec": {"workload": {"manifests": manifests(image)}},
+        "agentSpec": {"workload": {"manifests": manifests(image, settings.operator_image.as_deref())}},
         "registration": [{
             "type": "CustomSigner",
             "customSigner": {
@@ -58,7 +59,7 @@ pub fn template(
     Ok(template)
 }
 
-fn manifests(image: &str) -> Vec<Value> {
+fn manifests(image: &str, operator_image: Option<&str>) -> Vec<Value> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ADD_ON, "namespace": NAMESPACE},
     });
@@ -70,6 +71,12 @@ fn manifests(image: &str) -> Vec<Value> {
     let selector = json!({"app": ADD_ON});
     let mut agent = pod(image, "addon");
     agent["metadata"] = json!({"labels": selector});
+    if let Some(operator) = operator_image.filter(|it| !it.is_empty()) {
+        let environment = agent["spec"]["containers"][0]["env"].as_array_mut();
+        environment
+            .expect("pods have one")
+            .push(json!({"name": "ARGOCD_OPERATOR_IMAGE", "value": operator}));
+    }
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": ADD_ON, "namespace": NAMESPACE},
         "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": agent},

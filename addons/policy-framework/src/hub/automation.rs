@@ -23,8 +23,9 @@ use ocm_addon_sdk::{
         automation::{ClusterEvent, PolicyAutomationStatus},
     },
     reconcile::{
-        Cache, Caches, ObserveError, Plan, Reconciler, Site, StatusField, Step, Target, Watches, async_trait,
+        Cache, Caches, ObserveError, Outcome, Plan, Reconciler, Site, StatusField, Step, Target, Watches, async_trait,
         cache::{key_of, split_key},
+        caches::put_written,
         rbac::Right,
     },
 };
@@ -226,6 +227,11 @@ impl Reconciler for Automations {
             }
         }
         plan
+    }
+
+    fn remember(&self, _: &Seen, outcome: &Outcome) {
+        // The watch may tell of its status only after the next run, which would start the same job again.
+        put_written(&self.automations, outcome);
     }
 }
 

@@ -6,12 +6,15 @@ pub mod clustersets;
 mod info;
 pub mod placements;
 mod policies;
+mod subscriptions;
 mod token;
 pub mod works;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 use client::flags::Global;
+use kube::core::DynamicObject;
+use output::RequestedObjects;
 
 #[derive(Debug, Subcommand)]
 pub enum Get {
@@ -33,12 +36,42 @@ pub enum Get {
     /// List the policies, how many clusters each has, and which of those do not comply
     #[command(alias = "policy")]
     Policies(policies::Policies),
+    /// List the subscriptions, what they take, and on how many clusters it is deployed
+    #[command(aliases = ["subscription", "appsubs", "appsub"])]
+    Subscriptions(subscriptions::Subscriptions),
     /// Print a token that clusters can join with for an hour, and the command that does it
     Token(token::Token),
     /// Say what runs a hub and which kinds it has
     HubInfo(info::HubInfo),
     /// Say what runs the agent of a managed cluster
     KlusterletInfo(info::KlusterletInfo),
+}
+
+/// Keeps of the listed objects those with these names; without names all. Says how their list is to be shown: without a
+/// namespace a name is that of any number of objects.
+///
+/// # Errors
+/// When none of them has one of the names: which one, and the command that lists them.
+fn named(
+    listed: &mut Vec<DynamicObject>,
+    names: &[String],
+    namespace: Option<&str>,
+    (kind, plural): (&str, &str),
+) -> Result<RequestedObjects> {
+    let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
+    let is_unknown = |name: &&String| !listed.iter().any(|it| is_named(it, name));
+    if let Some(unknown) = names.iter().find(is_unknown) {
+        let place = match namespace {
+            Some(namespace) => format!("in namespace {namespace}"),
+            None => "on this hub".to_owned(),
+        };
+        bail!("there is no {kind} {unknown} {place}; `drover get {plural}` lists those there are");
+    }
+    listed.retain(|it| names.is_empty() || names.iter().any(|name| is_named(it, name)));
+    Ok(match namespace {
+        Some(_) => RequestedObjects::by(names),
+        None => RequestedObjects::Any,
+    })
 }
 
 impl Get {
@@ -50,6 +83,7 @@ impl Get {
             Self::Addons(it) => it.run(global).await,
             Self::Placements(it) => it.run(global).await,
             Self::Policies(it) => it.run(global).await,
+            Self::Subscriptions(it) => it.run(global).await,
             Self::Token(it) => it.run(global).await,
             Self::HubInfo(it) => it.run(global).await,
             Self::KlusterletInfo(it) => it.run(global).await,

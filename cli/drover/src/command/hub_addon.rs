@@ -1,7 +1,9 @@
 //! `drover install hub-addon` and `drover uninstall hub-addon`: the hub's part of the add-ons that clusteradm names.
 //! Upstream: clusteradm `install hub-addon`. Those of Argo CD are Helm charts, which upstream installs with Helm built
-//! in and we with the helm of this machine; the policy framework is ours.
+//! in and we with the helm of this machine; the policy framework and application-manager are ours.
 
+mod application_manager;
+mod manifests;
 mod policy_framework;
 
 use std::{process::Command, time::Duration};
@@ -11,19 +13,19 @@ use clap::{Args, Subcommand};
 use client::{connect::ApiServer, flags::Global, kinds};
 use installation::{Mode, bundle::bundle, images::ImageFlags};
 use kube::api::ListParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// InstallHubAddOn the hub's part of an add-on
+/// Install the hub's part of an add-on
 #[derive(Debug, Subcommand)]
 pub enum InstallWhat {
-    /// InstallHubAddOn the hub's part of add-ons: argocd, argocd-agent, governance-policy-framework
+    /// Install the hub's part of add-ons: application-manager, argocd, argocd-agent, governance-policy-framework
     HubAddon(InstallHubAddOn),
 }
 
 /// Remove the hub's part of an add-on
 #[derive(Debug, Subcommand)]
 pub enum UninstallWhat {
-    /// Remove the hub's part of add-ons: argocd, argocd-agent, governance-policy-framework
+    /// Remove the hub's part of add-ons: application-manager, argocd, argocd-agent, governance-policy-framework
     HubAddon(UninstallHubAddOn),
 }
 
@@ -32,13 +34,14 @@ pub struct InstallHubAddOn {
     /// The add-ons
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub names: Vec<String>,
-    /// The namespace that the policy framework is installed in
+    /// The namespace that application-manager and the policy framework are installed in
     #[arg(long, default_value = "open-cluster-management", value_name = "NAMESPACE")]
     pub namespace: String,
     /// Create the namespace that they are installed in
     #[arg(long)]
     pub create_namespace: bool,
-    /// What the policy framework runs [default: upstream's images of the release that this version is like]
+    /// What they run [default: the policy framework upstream's images of the release that this version is like,
+    /// application-manager this binary]
     #[command(flatten)]
     pub images: ImageFlags,
     /// Say what would be done and do nothing
@@ -51,7 +54,7 @@ pub struct UninstallHubAddOn {
     /// The add-ons
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub names: Vec<String>,
-    /// The namespace that the policy framework is in
+    /// The namespace that application-manager and the policy framework are in
     #[arg(long, default_value = "open-cluster-management", value_name = "NAMESPACE")]
     pub namespace: String,
     /// How long to wait until everything is gone, in seconds
@@ -68,8 +71,10 @@ enum HubAddOn {
     /// A chart, which is the name of its release as well, and the name of the add-on on clusters.
     Chart(&'static str, &'static str),
     PolicyFramework,
+    ApplicationManager,
 }
 
+const APPLICATION_MANAGER: &str = ocm_api::apps::ADD_ON;
 const POLICY_FRAMEWORK: &str = "governance-policy-framework";
 /// Where upstream's charts are.
 const CHARTS: &str = "https://open-cluster-management.io/helm-charts";
@@ -83,7 +88,11 @@ fn parse(names: &[String]) -> Result<Vec<HubAddOn>> {
             "argocd" => HubAddOn::Chart("argocd-pull-integration", "argocd"),
             "argocd-agent" => HubAddOn::Chart("argocd-agent-addon", "argocd-agent-addon"),
             POLICY_FRAMEWORK => HubAddOn::PolicyFramework,
-            other => bail!("invalid add-on name {other}: there are argocd, argocd-agent and {POLICY_FRAMEWORK}"),
+            APPLICATION_MANAGER => HubAddOn::ApplicationManager,
+            other => bail!(
+                "invalid add-on name {other}: there are {APPLICATION_MANAGER}, argocd, argocd-agent and \
+                 {POLICY_FRAMEWORK}"
+            ),
         };
         if !found.contains(&add_on) {
             found.push(add_on);
@@ -100,12 +109,28 @@ impl InstallHubAddOn {
     /// Installs them.
     pub async fn install(&self, hub: &ApiServer, global: &Global) -> Result<()> {
         let add_ons = parse(&self.names)?;
+        if add_ons.contains(&HubAddOn::ApplicationManager) {
+            // What is refused is refused before others are installed.
+            application_manager::image(&self.images)?;
+        }
         for add_on in add_ons {
             match add_on {
                 HubAddOn::Chart(chart, _) => {
                     helm(&install_chart(chart, self.create_namespace, self.dry_run), global)?;
                 }
-                HubAddOn::PolicyFramework => self.install_policy_framework(hub).await?,
+                HubAddOn::PolicyFramework => {
+                    let version = self.images.bundle_version.as_deref().unwrap_or("default");
+                    let tag = bundle(version, self.images.bundle_version_overrides.as_deref())?.policy_addon;
+                    let objects = policy_framework::objects(&self.namespace, &self.images.images()?, &tag)?;
+                    let kinds = policy_framework::kinds();
+                    self.apply(hub, POLICY_FRAMEWORK, kinds, objects).await?;
+                }
+                HubAddOn::ApplicationManager => {
+                    let image = application_manager::image(&self.images)?;
+                    let objects = application_manager::objects(&self.namespace, &image)?;
+                    let kinds = application_manager::kinds();
+                    self.apply(hub, APPLICATION_MANAGER, kinds, objects).await?;
+                }
             }
         }
         Ok(())
@@ -113,21 +138,18 @@ impl InstallHubAddOn {
 }
 
 impl InstallHubAddOn {
-    async fn install_policy_framework(&self, hub: &ApiServer) -> Result<()> {
-        let images = self.images.images()?;
-        let version = self.images.bundle_version.as_deref().unwrap_or("default");
-        let tag = bundle(version, self.images.bundle_version_overrides.as_deref())?.policy_addon;
+    async fn apply(&self, hub: &ApiServer, name: &str, kinds: Vec<Value>, objects: Vec<Value>) -> Result<()> {
         let (mode, note) = match self.dry_run {
             true => (Mode::DryRun, output::note(true)),
             false => (Mode::Write, ""),
         };
-        let mut manifests = policy_framework::kinds();
+        let mut manifests = kinds;
         if self.create_namespace {
             manifests.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}));
         }
-        manifests.extend(policy_framework::objects(&self.namespace, &images, &tag)?);
+        manifests.extend(objects);
         output::say(format_args!(
-            "Installing built-in {POLICY_FRAMEWORK} add-on to the Hub cluster...{note}"
+            "Installing built-in {name} add-on to the Hub cluster...{note}"
         ))?;
         let lines = installation::apply(hub, &manifests, mode).await?;
         lines.iter().try_for_each(output::say)
@@ -187,21 +209,29 @@ impl UninstallHubAddOn {
                     for name in policy_framework::ADD_ONS {
                         is_unused(hub, name).await?;
                     }
-                    let (mode, note) = match self.dry_run {
-                        true => (Mode::DryRun, output::note(true)),
-                        false => (Mode::Write, ""),
-                    };
-                    let timeout = Duration::from_secs(self.timeout);
-                    let objects = policy_framework::leftovers(&self.namespace)?;
-                    let gone = installation::remove(hub, &objects, mode, timeout).await?;
-                    output::say(format_args!(
-                        "Uninstalling built-in {POLICY_FRAMEWORK} add-on from the Hub cluster...{note}"
-                    ))?;
-                    gone.iter().try_for_each(output::say)?;
+                    self.remove(hub, POLICY_FRAMEWORK, policy_framework::leftovers(&self.namespace)?)
+                        .await?;
+                }
+                HubAddOn::ApplicationManager => {
+                    is_unused(hub, APPLICATION_MANAGER).await?;
+                    let leftovers = application_manager::leftovers(&self.namespace)?;
+                    self.remove(hub, APPLICATION_MANAGER, leftovers).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    async fn remove(&self, hub: &ApiServer, name: &str, objects: Vec<Value>) -> Result<()> {
+        let (mode, note) = match self.dry_run {
+            true => (Mode::DryRun, output::note(true)),
+            false => (Mode::Write, ""),
+        };
+        let gone = installation::remove(hub, &objects, mode, Duration::from_secs(self.timeout)).await?;
+        output::say(format_args!(
+            "Uninstalling built-in {name} add-on from the Hub cluster...{note}"
+        ))?;
+        gone.iter().try_for_each(output::say)
     }
 }
 
@@ -235,6 +265,8 @@ mod tests {
         let found = parse(&names("argocd,governance-policy-framework,argocd")).unwrap();
         let chart = HubAddOn::Chart("argocd-pull-integration", "argocd");
         assert_eq!(found, [chart, HubAddOn::PolicyFramework]);
+        let ours = parse(&names("application-manager")).unwrap();
+        assert_eq!(ours, [HubAddOn::ApplicationManager]);
         let error = parse(&names("argo")).unwrap_err().to_string();
         assert!(error.starts_with("invalid add-on name argo: "), "{error}");
     }

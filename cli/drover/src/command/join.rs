@@ -145,7 +145,7 @@ impl Join {
         let mut node = None;
         if let Some((server, data)) = &ready.embedded {
             let dir = data.server(server.name()).join("node");
-            let images = (!self.no_node).then(|| nodes::images(&self.node_image_map));
+            let images = (!self.no_node).then(|| nodes::images(&self.node_image_map, &[]));
             node = nodes::start_some(server, dir, images.transpose()?, stop.child_token()).await?;
             options.external_server_urls = vec![server.url().to_owned()];
             options.external_ca_bundle = Some(server.ca().as_bytes().to_vec());

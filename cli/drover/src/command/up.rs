@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use output::progress::StepProgress;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,9 @@ pub struct Up {
     /// Add-ons that come with drover, to put on every cluster
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     addons: Vec<String>,
+    /// A folder with Git repositories that Channels may name, for application-manager; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    git_folder: Vec<PathBuf>,
     /// Leave the add-ons that come with drover (helloworld, helloworldhelm, helloworldhosted, managed-serviceaccount)
     /// to managers of their own, such as upstream's
     #[arg(long, conflicts_with = "addons")]
@@ -61,23 +64,33 @@ const CLUSTERS_MAX: i64 = 500;
 
 impl Up {
     /// What the flags mean.
-    fn wanted(&self) -> fleet::FleetOptions {
+    fn wanted(&self) -> Result<fleet::FleetOptions> {
         let default = (!self.ephemeral).then(|| PathBuf::from(".drover"));
-        fleet::FleetOptions {
+        Ok(fleet::FleetOptions {
             data_dir: self.data_dir.clone().or(default),
             ephemeral: self.ephemeral,
             clusters: self.clusters,
             port: self.port,
             add_ons: self.addons.clone(),
+            git_folders: self.git_folders()?,
             examples: !self.no_examples,
             images: (!self.no_node).then(|| self.node_image_map.clone()),
             gates: self.feature_gates.clone(),
             event_ttl: self.event_ttl,
-        }
+        })
+    }
+
+    /// Whole paths: add-ons run elsewhere.
+    fn git_folders(&self) -> Result<Vec<PathBuf>> {
+        let whole = |it: &PathBuf| {
+            let found = it.canonicalize();
+            found.with_context(|| format!("--git-folder {} cannot be opened", it.display()))
+        };
+        self.git_folder.iter().map(whole).collect()
     }
 
     pub async fn run(self, begun: Instant) -> Result<()> {
-        let wanted = self.wanted();
+        let wanted = self.wanted()?;
         process::raise_open_files();
         let stop = CancellationToken::new();
         process::stop_on_signals(stop.clone())?;

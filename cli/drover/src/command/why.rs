@@ -13,8 +13,8 @@ pub struct Why {
     /// managedcluster/NAME, clustermanagementaddon/NAME, managedclusteraddon/CLUSTER/NAME, manifestwork/CLUSTER/NAME,
     /// manifestworkreplicaset/NAME, managedclusterset/NAME, managedclustersetbinding/NAMESPACE/NAME, placement/NAME,
     /// csr/NAME, managedserviceaccount/CLUSTER/NAME, clusterpermission/CLUSTER/NAME, managedproxyconfiguration/NAME,
-    /// clustermanager/NAME or klusterlet/NAME, the last two on the cluster that the operator runs on; a space may stand
-    /// for the first slash
+    /// policy/NAMESPACE/NAME, subscription/NAMESPACE/NAME, clustermanager/NAME or klusterlet/NAME, the last two on the
+    /// cluster that the operator runs on; a space may stand for the first slash
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
     /// The namespace of a placement or a manifestworkreplicaset

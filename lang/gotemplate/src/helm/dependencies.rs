@@ -4,7 +4,7 @@ use serde_json::{Map as JsonMap, Value as Json};
 
 use super::chart::Chart;
 use super::values::{Values, coalesce, lay_under, leaf, table};
-use crate::sprig::semver::Constraints;
+use crate::sprig::semver::VersionConstraints;
 
 /// Resolves a chart for these values: aliases applied, disabled subcharts gone, imported values in place.
 pub(crate) fn process(chart: &Chart, values: &Values) -> Result<Chart, String> {
@@ -16,7 +16,7 @@ pub(crate) fn process(chart: &Chart, values: &Values) -> Result<Chart, String> {
 
 fn in_range(range: &str, version: &str) -> bool {
     let (Ok(constraints), Ok(version)) = (
-        Constraints::parse(range),
+        VersionConstraints::parse(range),
         crate::sprig::semver::SemanticVersion::parse(version),
     ) else {
         return false;

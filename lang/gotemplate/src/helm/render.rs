@@ -162,8 +162,8 @@ impl Chart {
 }
 
 fn fits(range: &str, version: &str) -> bool {
-    use crate::sprig::semver::{Constraints, SemanticVersion};
-    match (Constraints::parse(range), SemanticVersion::parse(version)) {
+    use crate::sprig::semver::{SemanticVersion, VersionConstraints};
+    match (VersionConstraints::parse(range), SemanticVersion::parse(version)) {
         (Ok(range), Ok(version)) => range.allow(&version),
         _ => false,
     }

@@ -12,7 +12,7 @@ use crate::value::{IntType, Object, Value};
 
 /// A parsed version.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SemanticVersion {
+pub struct SemanticVersion {
     pub major: u64,
     pub minor: u64,
     pub patch: u64,
@@ -22,7 +22,7 @@ pub(crate) struct SemanticVersion {
 }
 
 /// A range of versions: any of these lists has to hold as a whole.
-pub(crate) struct Constraints(Vec<Vec<Constraint>>);
+pub struct VersionConstraints(Vec<Vec<Constraint>>);
 
 struct Constraint {
     operator: String,
@@ -44,6 +44,7 @@ fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'static Regex {
 }
 
 impl SemanticVersion {
+    /// Reads a version; parts that are missing are zero, and a leading `v` counts for nothing.
     pub fn parse(text: &str) -> Result<SemanticVersion, String> {
         static PATTERN: OnceLock<Regex> = OnceLock::new();
         if text.len() > LENGTH_MAX {
@@ -84,6 +85,7 @@ impl SemanticVersion {
         Ok(version)
     }
 
+    /// The version with all its parts.
     pub fn show(&self) -> String {
         let mut text = format!("{}.{}.{}", self.major, self.minor, self.patch);
         if !self.pre.is_empty() {
@@ -97,6 +99,7 @@ impl SemanticVersion {
         text
     }
 
+    /// Which of two is newer; what is after a `+` does not count.
     pub fn compare(&self, other: &SemanticVersion) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
@@ -131,8 +134,9 @@ fn compare_pre(a: &str, b: &str) -> Ordering {
     }
 }
 
-impl Constraints {
-    pub fn parse(text: &str) -> Result<Constraints, String> {
+impl VersionConstraints {
+    /// Reads a range, as `^1.2 || >=3 <4`.
+    pub fn parse(text: &str) -> Result<VersionConstraints, String> {
         static RANGE: OnceLock<Regex> = OnceLock::new();
         static VALID: OnceLock<Regex> = OnceLock::new();
         static FIND: OnceLock<Regex> = OnceLock::new();
@@ -162,9 +166,10 @@ impl Constraints {
             let list = find.find_iter(group).map(|it| Constraint::parse(it.as_str()));
             all.push(list.collect::<Result<Vec<_>, _>>()?);
         }
-        Ok(Constraints(all))
+        Ok(VersionConstraints(all))
     }
 
+    /// Whether a version is in the range. One before its release is only where the range names such a one.
     pub fn allow(&self, version: &SemanticVersion) -> bool {
         self.0.iter().any(|list| {
             let with_pre = list.iter().any(|it| !it.version.pre.is_empty());
@@ -377,7 +382,7 @@ pub(crate) fn add(functions: &mut Functions) {
         Ok(Value::Object(Rc::new(SemanticVersion::parse(&display(&args[0]))?)))
     });
     functions.add("semverCompare", "string string", |_, args| {
-        let range = Constraints::parse(&display(&args[0]))?;
+        let range = VersionConstraints::parse(&display(&args[0]))?;
         let version = SemanticVersion::parse(&display(&args[1]))?;
         Ok(Value::Bool(range.allow(&version)))
     });

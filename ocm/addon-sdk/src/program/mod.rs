@@ -44,17 +44,37 @@ pub const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/n
 
 /// Where a program runs, which says what it may read.
 #[derive(Clone, Debug, Default)]
-pub struct Place(Option<PathBuf>);
+pub struct Place {
+    pod: Option<PathBuf>,
+    opened: Vec<PathBuf>,
+}
 
 impl Place {
     /// In a pod of an embedded node that runs this program with arguments and variables that a stranger has chosen: it
     /// uses no kubeconfig that lies outside of `dir` or names a file outside of it, and never the account of the host.
     pub fn pod(dir: impl Into<PathBuf>) -> Self {
-        Self(Some(dir.into()))
+        Self {
+            pod: Some(dir.into()),
+            opened: Vec::new(),
+        }
+    }
+
+    /// The same place, with folders of the host that whoever runs the node has opened to the program. A stranger who
+    /// chooses arguments opens none.
+    pub fn opening(self, folders: Vec<PathBuf>) -> Self {
+        Self {
+            opened: folders,
+            ..self
+        }
+    }
+
+    /// The folders of the host that are open to the program although it runs in a pod.
+    pub fn opened_folders(&self) -> &[PathBuf] {
+        &self.opened
     }
 
     fn trust(&self) -> connect::Trust {
-        match &self.0 {
+        match &self.pod {
             Some(dir) => connect::Trust::Inside(dir.clone()),
             None => connect::Trust::Any,
         }

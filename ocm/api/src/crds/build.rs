@@ -5,7 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::structural::structural;
-use crate::{Kind, about, addon, authentication, cluster, gitops, multicluster, operator, policy, proxy, rbac, work};
+use crate::{
+    Kind, about, addon, apps, authentication, cluster, gitops, multicluster, operator, policy, proxy, rbac, work,
+};
 
 /// Where a kind is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +102,27 @@ pub fn build() -> Vec<(ServedOn, Value)> {
         (
             AddOn,
             definition::<rbac::ClusterPermission>(vec![version::<rbac::ClusterPermission>()]),
+        ),
+        (AddOn, definition::<apps::Channel>(vec![version::<apps::Channel>()])),
+        (
+            AddOn,
+            definition::<apps::HelmRelease>(vec![version::<apps::HelmRelease>()]),
+        ),
+        (
+            AddOn,
+            definition::<apps::PlacementRule>(vec![version::<apps::PlacementRule>()]),
+        ),
+        (
+            AddOn,
+            definition::<apps::Subscription>(vec![version::<apps::Subscription>()]),
+        ),
+        (
+            AddOn,
+            definition::<apps::SubscriptionReport>(vec![version::<apps::SubscriptionReport>()]),
+        ),
+        (
+            AddOn,
+            definition::<apps::SubscriptionStatus>(vec![version::<apps::SubscriptionStatus>()]),
         ),
         (
             AddOn,

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{condition::Condition, object::RawObject};
+use crate::{
+    condition::Condition,
+    object::{ObjectReference, RawObject},
+};
 
 pub mod conditions;
 
@@ -25,66 +28,10 @@ crate::kind::kind! {
 pub struct GitOpsClusterSpec {
     /// The Placement in the object's namespace that chooses the clusters.
     #[serde(default, deserialize_with = "crate::null::to_default")]
-    pub placement_ref: GitOpsPlacementRef,
+    pub placement_ref: ObjectReference,
     /// The agents of Argo CD.
     #[serde(default, rename = "argoCDAgentAddon", deserialize_with = "crate::null::to_default")]
     pub argo_cd_agent_addon: ArgoCdAgentAddonSpec,
-}
-
-/// A Placement, as an ObjectReference.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
-pub struct GitOpsPlacementRef {
-    /// `Placement`; no other kind chooses clusters.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub kind: String,
-    /// Its name.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub name: String,
-    /// Without effect: it is the one of the object.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub namespace: String,
-    /// Without effect.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub api_version: String,
-    /// Without effect.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub resource_version: String,
-    /// Without effect.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub uid: String,
-    /// Without effect.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null::to_default"
-    )]
-    pub field_path: String,
 }
 
 /// How the agents of Argo CD are set up.

@@ -7,15 +7,16 @@ pub mod certificate_policy;
 mod compliance_event;
 pub mod configuration_policy;
 pub mod operator_policy;
-mod placement_rule;
+
 mod policy_kind;
 pub mod set;
 mod templates;
 
+pub use crate::apps::{PlacementRule, PlacementRuleDecision, PlacementRuleSpec, PlacementRuleStatus};
 pub use automation::PolicyAutomation;
 pub use binding::PlacementBinding;
 pub use compliance_event::ComplianceEvent;
-pub use placement_rule::*;
+
 pub use policy_kind::*;
 pub use set::PolicySet;
 pub use templates::PolicyTemplates;

@@ -1,9 +1,9 @@
 //! What works ask of objects that more than one of them has.
 
+use ocm_reconcile::agreement;
 use serde_json::Value;
 
 use super::{
-    agreement,
     manifest::{self, ObjectKey},
     manifest_works::ManifestWorks,
     ownership,

@@ -25,7 +25,6 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span};
 
-pub mod agreement;
 mod applying;
 mod attempts;
 mod claims;

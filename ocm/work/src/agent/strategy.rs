@@ -9,11 +9,10 @@
 use std::sync::Arc;
 
 use ocm_api::{conditions, namespaces::WORK_FIELD_MANAGER, work::UpdateStrategyType};
-use ocm_reconcile::{Propagation, Site, Step, Target};
+use ocm_reconcile::{Propagation, Site, Step, Target, agreement};
 use serde_json::{Map, Value, json};
 
 use super::{
-    agreement,
     config::Config,
     ignore,
     manifest::{Gvk, ObjectKey, Resource, metadata_mut},

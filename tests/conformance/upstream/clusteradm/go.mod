@@ -177,19 +177,19 @@ require (
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	helm.sh/helm/v3 v3.20.2 // indirect
-	k8s.io/api v0.35.4 // indirect
-	k8s.io/apiextensions-apiserver v0.35.4 // indirect
-	k8s.io/apimachinery v0.35.4 // indirect
-	k8s.io/apiserver v0.35.4 // indirect
-	k8s.io/cli-runtime v0.35.4 // indirect
-	k8s.io/client-go v0.35.4 // indirect
-	k8s.io/component-base v0.35.4 // indirect
-	k8s.io/component-helpers v0.35.4 // indirect
+	k8s.io/api v0.35.5 // indirect
+	k8s.io/apiextensions-apiserver v0.35.5 // indirect
+	k8s.io/apimachinery v0.35.5 // indirect
+	k8s.io/apiserver v0.35.5 // indirect
+	k8s.io/cli-runtime v0.35.5 // indirect
+	k8s.io/client-go v0.35.5 // indirect
+	k8s.io/component-base v0.35.5 // indirect
+	k8s.io/component-helpers v0.35.5 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
-	k8s.io/kms v0.35.4 // indirect
-	k8s.io/kube-aggregator v0.35.4 // indirect
+	k8s.io/kms v0.35.5 // indirect
+	k8s.io/kube-aggregator v0.35.5 // indirect
 	k8s.io/kube-openapi v0.0.0-20260319004828-5883c5ee87b9 // indirect
-	k8s.io/kubectl v0.35.4 // indirect
+	k8s.io/kubectl v0.35.5 // indirect
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 	open-cluster-management.io/addon-framework v1.3.0 // indirect
 	open-cluster-management.io/api v1.3.0 // indirect

@@ -4,6 +4,7 @@ go 1.26.8
 
 tool (
 	open-cluster-management.io/config-policy-controller
+	open-cluster-management.io/config-policy-controller/cmd/dryrun
 	open-cluster-management.io/governance-policy-propagator
 )
 

@@ -9,7 +9,7 @@ use crate::{
     keep::Kept,
     lane::{self, Lane},
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -25,7 +25,7 @@ use options::Options;
 use server::Server;
 use std::{
     env, fs,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{ExitCode, Stdio},
     time::{Duration, Instant},
@@ -327,8 +327,7 @@ impl Ground {
         let before = fs::read_to_string(&file).ok().and_then(|it| it.parse::<u16>().ok());
         let port = match before {
             Some(port) => port,
-            // Free now; nobody else of a story takes ports by their number.
-            None => TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
+            None => crate::port::free().map_err(Error::msg)?,
         };
         fs::write(&file, port.to_string())?;
         Ok(format!("127.0.0.1:{port}"))

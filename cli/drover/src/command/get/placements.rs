@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use client::{conditions, connect::ApiServer, flags::Global, kinds};
 use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::{cluster::PlacementDecision, labels};
 use output::{Data, Format, RequestedObjects, table::Table};
+
+use super::named;
 
 /// List the placements and the clusters that each has chosen
 #[derive(Debug, Args)]
@@ -31,16 +33,12 @@ impl Placements {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
         let mut placements = list(&hub, self.namespace.as_deref()).await?;
-        let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
-        let is_unknown = |name: &&String| !placements.iter().any(|it| is_named(it, name));
-        if let Some(unknown) = self.names.iter().find(is_unknown) {
-            let place = match &self.namespace {
-                Some(namespace) => format!("in namespace {namespace}"),
-                None => "on this hub".to_owned(),
-            };
-            bail!("there is no placement {unknown} {place}; `drover get placements` lists those there are");
-        }
-        placements.retain(|it| self.names.is_empty() || self.names.iter().any(|name| is_named(it, name)));
+        let asked = named(
+            &mut placements,
+            &self.names,
+            self.namespace.as_deref(),
+            ("placement", "placements"),
+        )?;
         if placements.is_empty() && !self.output.is_whole() {
             eprintln!("no placements found");
             return Ok(());
@@ -48,11 +46,6 @@ impl Placements {
         let chosen = match self.output {
             Format::Table | Format::Wide => chosen(&hub, self.namespace.as_deref()).await?,
             Format::Json | Format::Yaml | Format::Name => Chosen::new(),
-        };
-        // Without a namespace a name is that of any number of placements.
-        let asked = match &self.namespace {
-            Some(_) => RequestedObjects::by(&self.names),
-            None => RequestedObjects::Any,
         };
         output::print(&encode(&placements, asked, &chosen, self.output)?)
     }

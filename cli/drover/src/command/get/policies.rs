@@ -9,6 +9,8 @@ use ocm_api::policy::labels;
 use output::{Data, Format, RequestedObjects, age, table::Table};
 use serde_json::Value;
 
+use super::named;
+
 /// List the policies, how many clusters each has, and which of those do not comply
 #[derive(Debug, Args)]
 pub struct Policies {
@@ -27,25 +29,16 @@ impl Policies {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
         let mut policies = list(&hub, self.namespace.as_deref()).await?;
-        let is_named = |it: &DynamicObject, name: &str| it.metadata.name.as_deref() == Some(name);
-        let is_unknown = |name: &&String| !policies.iter().any(|it| is_named(it, name));
-        if let Some(unknown) = self.names.iter().find(is_unknown) {
-            let place = match &self.namespace {
-                Some(namespace) => format!("in namespace {namespace}"),
-                None => "on this hub".to_owned(),
-            };
-            bail!("there is no policy {unknown} {place}; `drover get policies` lists those there are");
-        }
-        policies.retain(|it| self.names.is_empty() || self.names.iter().any(|name| is_named(it, name)));
+        let asked = named(
+            &mut policies,
+            &self.names,
+            self.namespace.as_deref(),
+            ("policy", "policies"),
+        )?;
         if policies.is_empty() && !self.output.is_whole() {
             eprintln!("no policies found");
             return Ok(());
         }
-        // Without a namespace a name is that of any number of policies.
-        let asked = match &self.namespace {
-            Some(_) => RequestedObjects::by(&self.names),
-            None => RequestedObjects::Any,
-        };
         output::print(&encode(&policies, asked, self.output, Timestamp::now())?)
     }
 }

@@ -1,10 +1,12 @@
 //! The hub's part of the policy framework: kinds, rights, the propagator and the add-on controller, with the names that
 //! clusteradm gives them. The manifests are those of `addons/policy-framework/deploy`.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fleet::bundled::{self, Bundled};
 use installation::images::{Images, REGISTRY};
-use ocm_api::{crds, policy};
 use serde_json::{Value, json};
+
+use super::manifests::read;
 
 /// In the order in which they are installed.
 const MANIFESTS: [&str; 6] = [
@@ -29,16 +31,10 @@ pub const ADD_ONS: [&str; 4] = [
     "cert-policy-controller",
     "governance-standalone-hub-templating",
 ];
-/// The kinds of the hub, by their plurals.
-const KINDS: [&str; 4] = ["placementbindings", "policies", "policyautomations", "policysets"];
-/// The namespace that the manifests name.
-const NAMESPACE: &str = "open-cluster-management";
 
 /// The definitions of the kinds. They stay when the rest goes.
 pub fn kinds() -> Vec<Value> {
-    let mut kinds = crds::add_on(policy::GROUP);
-    kinds.retain(|it| KINDS.iter().any(|name| it["spec"]["names"]["plural"] == *name));
-    kinds
+    bundled::find(ADD_ONS[0]).map(Bundled::definitions).unwrap_or_default()
 }
 
 /// Everything else, in a namespace, with these images. `tag` is that of upstream's images of the policy add-on.
@@ -86,26 +82,6 @@ pub fn leftovers(namespace: &str) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// The objects of manifests, in a namespace, with images put into the places of others.
-fn read(
-    manifests: impl IntoIterator<Item = &'static str>,
-    namespace: &str,
-    image: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Value>> {
-    let mut objects = Vec::new();
-    for text in manifests {
-        for document in text.split("\n---\n") {
-            let mut object: Value = serde_saphyr::from_str(document).context("a manifest of the policy framework")?;
-            put(&mut object, &|text| match text {
-                NAMESPACE => Some(namespace.to_owned()),
-                _ => image(text),
-            });
-            objects.push(object);
-        }
-    }
-    Ok(objects)
-}
-
 /// The image in the place of this one; `None` where the text names none.
 fn image(text: &str, images: &Images, tag: &str) -> Option<String> {
     let name = text
@@ -117,20 +93,6 @@ fn image(text: &str, images: &Images, tag: &str) -> Option<String> {
         Images::Drover(None) => format!("{REGISTRY}/{name}:{tag}"),
         Images::Upstream { registry, .. } => format!("{registry}/{name}:{tag}"),
     })
-}
-
-/// Replaces texts wherever they are a whole value.
-fn put(value: &mut Value, with: &dyn Fn(&str) -> Option<String>) {
-    match value {
-        Value::String(text) => {
-            if let Some(new) = with(text) {
-                *text = new;
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(|it| put(it, with)),
-        Value::Object(map) => map.values_mut().for_each(|it| put(it, with)),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

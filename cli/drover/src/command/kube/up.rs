@@ -110,7 +110,7 @@ impl Up {
         files.extend(self.write_kubeconfig.clone());
         let file = files.last().cloned().unwrap_or_default();
         server.keep_admin_kubeconfig(files, Clock::default())?;
-        let images = (!self.no_node).then(|| nodes::images(&self.node_image_map));
+        let images = (!self.no_node).then(|| nodes::images(&self.node_image_map, &[]));
         let dir = data.server(NAME).join("node");
         let node = nodes::start_some(&server, dir, images.transpose()?, stop.child_token()).await?;
         step.done(NAME, "ready")?;
