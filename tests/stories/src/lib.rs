@@ -191,7 +191,7 @@ pub fn run_all(wanted: &Wanted) -> Result<bool> {
 }
 
 /// What became of a story.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum End {
     Passed,
     /// In this line of its file.

@@ -14,7 +14,7 @@ const SPAN: u16 = 10;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port that nobody has, and that no other story of this run is told.
+/// A port that nobody has, and that this process tells nobody else.
 ///
 /// # Errors
 /// When somebody has each of them.

@@ -92,6 +92,14 @@ struct DeploymentMemory {
     source_failure: Option<String>,
 }
 
+impl DeploymentMemory {
+    /// A look at the source that brought no objects has ended so: why it failed, or that nothing is new.
+    fn source_says(&mut self, failure: Option<&str>) {
+        self.failure = failure.map(str::to_owned);
+        self.source_failure.clone_from(&self.failure);
+    }
+}
+
 /// An object: API version, kind, namespace and name.
 type ObjectId = (String, String, String, String);
 
@@ -230,6 +238,11 @@ impl SubscriptionDeployment {
         deployment.copies = self.copies(subscription, delivering, &deployment).await;
         self.look_at_objects(&mut deployment, subscription).await;
         deployment.stale = self.look_at_stale(&deployment, stale).await;
+        // The next look asks anew, however soon it comes.
+        for item in deployment.items.iter().filter(|it| it.has_no_kind()) {
+            let version = item.template["apiVersion"].as_str().unwrap_or_default();
+            self.objects.forget_kinds(version);
+        }
         SourceLook::Content(Box::new(deployment))
     }
 
@@ -299,11 +312,6 @@ impl SubscriptionDeployment {
             .filter_map(async |it| it)
             .collect()
             .await;
-        // The next look asks anew, however soon it comes.
-        for item in deployment.items.iter().filter(|it| it.has_no_kind()) {
-            let version = item.template["apiVersion"].as_str().unwrap_or_default();
-            self.objects.forget_kinds(version);
-        }
         deployment.namespaces = self.missing_namespaces(&deployment.items).await;
     }
 

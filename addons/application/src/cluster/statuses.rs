@@ -13,7 +13,10 @@ use ocm_addon_sdk::{
     },
 };
 
-use super::desired::{ObjectToDeploy, RefusedObject};
+use super::{
+    desired::{ObjectToDeploy, RefusedObject},
+    helm::{IRRECONCILABLE, RELEASE_FAILED},
+};
 use crate::report::hosting_label;
 
 /// The phase of an object, or of all of them.
@@ -55,8 +58,13 @@ pub fn failure_of_release(release: &HelmRelease) -> Option<&str> {
         let all = release.status.iter().flat_map(|it| &it.conditions);
         all.into_iter().find(|it| it.r#type == kind && it.status == "True")
     };
-    let failed = ["Irreconcilable", "ReleaseFailed"].iter().find_map(|it| condition(it));
+    let failed = [IRRECONCILABLE, RELEASE_FAILED].iter().find_map(|it| condition(it));
     failed.map(|it| it.message.as_str())
+}
+
+/// Whether a chart has been installed at some time.
+pub(super) fn has_deployed(release: &HelmRelease) -> bool {
+    release.status.as_ref().is_some_and(|it| it.deployed_release.is_some())
 }
 
 /// The objects of a chart, as the HelmRelease says them.

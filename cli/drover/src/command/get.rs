@@ -11,7 +11,7 @@ mod token;
 pub mod works;
 
 use anyhow::{Result, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use client::flags::Global;
 use kube::core::DynamicObject;
 use output::RequestedObjects;
@@ -45,6 +45,17 @@ pub enum Get {
     HubInfo(info::HubInfo),
     /// Say what runs the agent of a managed cluster
     KlusterletInfo(info::KlusterletInfo),
+}
+
+/// Where a command lists objects.
+#[derive(Debug, Args)]
+struct NamespaceFlags {
+    /// The namespace to look into [default: all namespaces]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Look into all namespaces, as without a namespace
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
 }
 
 /// Keeps of the listed objects those with these names; without names all. Says how their list is to be shown: without a

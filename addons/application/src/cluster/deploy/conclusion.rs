@@ -81,21 +81,18 @@ pub(super) fn concluded(seen: &Seen, outcome: &Outcome) -> DeploymentMemory {
             tried(looks);
             looks.channel_missing = true;
             looks.failures += 1;
-            memory.failure = Some(why.clone());
-            memory.source_failure = Some(why.clone());
+            memory.source_says(Some(why));
         }
         SourceLook::Failed(why) => {
             tried(looks);
             looks.failures += 1;
-            memory.failure = Some(why.clone());
-            memory.source_failure = Some(why.clone());
+            memory.source_says(Some(why));
         }
         SourceLook::Unchanged => {
             tried(looks);
             looks.unchanged += 1;
             looks.failures = 0;
-            memory.failure = None;
-            memory.source_failure = None;
+            memory.source_says(None);
         }
         SourceLook::Content(deployment) => {
             tried(looks);
@@ -185,7 +182,7 @@ fn left_over(deployment: &Deployment, outcome: &Outcome) -> Vec<SubscriptionUnit
 /// The SubscriptionStatus.
 pub(super) fn say(plan: &mut Plan, seen: &Seen, subscription: &Subscription, memory: &DeploymentMemory) {
     let is_release =
-        |it: &&SubscriptionUnitStatus| it.kind == HelmRelease::KIND && it.api_version == HelmRelease::API_VERSION;
+        |it: &SubscriptionUnitStatus| it.kind == HelmRelease::KIND && it.api_version == HelmRelease::API_VERSION;
     let of_source = |it: &&Arc<HelmRelease>| {
         let id = (it.namespace().unwrap_or_default(), it.name_any());
         memory.releases.contains(&id)
@@ -193,19 +190,17 @@ pub(super) fn say(plan: &mut Plan, seen: &Seen, subscription: &Subscription, mem
     let releases: Vec<_> = seen.releases.iter().filter(of_source).collect();
     let mut packages: Vec<_> = memory.units.to_vec();
     // Of a chart that could not be installed there is nothing else to say.
-    for release in releases.iter().filter(|it| !has_deployed(it)) {
-        let Some(why) = statuses::failure_of_release(release) else {
-            continue;
+    for unit in packages.iter_mut().filter(|it| is_release(it)) {
+        let of_unit = |it: &&&Arc<HelmRelease>| {
+            it.name_any() == unit.name && it.namespace().unwrap_or_default() == unit.namespace
         };
-        let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
-        let of_release =
-            |it: &&mut SubscriptionUnitStatus| is_release(&&**it) && it.namespace == namespace && it.name == name;
-        for unit in packages.iter_mut().filter(of_release) {
+        let release = releases.iter().find(of_unit).filter(|it| !statuses::has_deployed(it));
+        if let Some(why) = release.and_then(|it| statuses::failure_of_release(it)) {
             statuses::FAILED.clone_into(&mut unit.phase);
             why.clone_into(&mut unit.message);
         }
     }
-    if packages.iter().all(|it| is_release(&it)) {
+    if packages.iter().all(is_release) {
         // A Subscription of charts lists what they have made.
         packages.retain(|it| it.phase != statuses::DEPLOYED);
     }
@@ -232,9 +227,4 @@ pub(super) fn say(plan: &mut Plan, seen: &Seen, subscription: &Subscription, mem
             plan.change(Site::Cluster, before, &new);
         }
     }
-}
-
-/// Whether a chart has been installed at some time.
-fn has_deployed(release: &HelmRelease) -> bool {
-    release.status.as_ref().is_some_and(|it| it.deployed_release.is_some())
 }

@@ -20,6 +20,7 @@ use super::{
     pace::{self, PENDING_MAX},
     said::{ReleaseReason, ReleaseVerdict},
 };
+use crate::cluster::statuses;
 
 /// How often a kind whose definition has just been made is looked for.
 const KIND_ROUNDS_MAX: u32 = 12;
@@ -347,7 +348,7 @@ pub(super) async fn undoing(
         other => other,
     };
     let stored = Stored::read(eyes, &namespace, &name).await.map_err(verdict)?;
-    let was_there = owner.status.as_ref().is_some_and(|it| it.deployed_release.is_some());
+    let was_there = statuses::has_deployed(owner);
     let undoing = match &failed.deployed {
         None if was_there => {
             // Somebody has deleted the revisions, and what is there may be all that is left of the data.

@@ -43,6 +43,7 @@ use parking_lot::Mutex;
 
 pub use chart::{ChartContent, ChartPlace, ChartReader};
 pub use operation::{HookObject, OperationKind, ReleaseObject, ReleaseOperation};
+pub(super) use said::{IRRECONCILABLE, RELEASE_FAILED};
 pub use said::{ReleaseReason, ReleaseVerdict};
 
 use eyes::Eyes;

@@ -1,4 +1,4 @@
-//! `drover get placements [NAMES] [-n NAMESPACE]`
+//! `drover get placements [NAMES] [-n NAMESPACE | -A]`
 //! Upstream: clusteradm `get placements -o table`, whose columns these are; the namespace comes after them.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use kube::{Api, api::ListParams, core::DynamicObject};
 use ocm_api::{cluster::PlacementDecision, labels};
 use output::{Data, Format, RequestedObjects, table::Table};
 
-use super::named;
+use super::{NamespaceFlags, named};
 
 /// List the placements and the clusters that each has chosen
 #[derive(Debug, Args)]
@@ -18,9 +18,8 @@ pub struct Placements {
     /// Only these placements
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The namespace to look into [default: all namespaces]
-    #[arg(short, long)]
-    namespace: Option<String>,
+    #[command(flatten)]
+    place: NamespaceFlags,
     /// How to print them
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -32,11 +31,11 @@ pub type Chosen = BTreeMap<(String, String), Vec<String>>;
 impl Placements {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let mut placements = list(&hub, self.namespace.as_deref()).await?;
+        let mut placements = list(&hub, self.place.namespace.as_deref()).await?;
         let asked = named(
             &mut placements,
             &self.names,
-            self.namespace.as_deref(),
+            self.place.namespace.as_deref(),
             ("placement", "placements"),
         )?;
         if placements.is_empty() && !self.output.is_whole() {
@@ -44,7 +43,7 @@ impl Placements {
             return Ok(());
         }
         let chosen = match self.output {
-            Format::Table | Format::Wide => chosen(&hub, self.namespace.as_deref()).await?,
+            Format::Table | Format::Wide => chosen(&hub, self.place.namespace.as_deref()).await?,
             Format::Json | Format::Yaml | Format::Name => Chosen::new(),
         };
         output::print(&encode(&placements, asked, &chosen, self.output)?)

@@ -1,4 +1,4 @@
-//! `drover get policies [NAMES] [-n NAMESPACE]`. clusteradm has no such command.
+//! `drover get policies [NAMES] [-n NAMESPACE | -A]`. clusteradm has no such command.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,7 +9,7 @@ use ocm_api::policy::labels;
 use output::{Data, Format, RequestedObjects, age, table::Table};
 use serde_json::Value;
 
-use super::named;
+use super::{NamespaceFlags, named};
 
 /// List the policies, how many clusters each has, and which of those do not comply
 #[derive(Debug, Args)]
@@ -17,9 +17,8 @@ pub struct Policies {
     /// Only these policies
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The namespace to look into [default: all namespaces]
-    #[arg(short, long)]
-    namespace: Option<String>,
+    #[command(flatten)]
+    place: NamespaceFlags,
     /// How to print them
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -28,11 +27,11 @@ pub struct Policies {
 impl Policies {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let mut policies = list(&hub, self.namespace.as_deref()).await?;
+        let mut policies = list(&hub, self.place.namespace.as_deref()).await?;
         let asked = named(
             &mut policies,
             &self.names,
-            self.namespace.as_deref(),
+            self.place.namespace.as_deref(),
             ("policy", "policies"),
         )?;
         if policies.is_empty() && !self.output.is_whole() {

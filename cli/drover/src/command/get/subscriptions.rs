@@ -1,4 +1,4 @@
-//! `drover get subscriptions [NAMES] [-n NAMESPACE]`. clusteradm has no such command.
+//! `drover get subscriptions [NAMES] [-n NAMESPACE | -A]`. clusteradm has no such command.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
-use ocm_api::apps::{annotations, labels};
+use ocm_api::apps::{Subscription, annotations};
 use output::{Data, Format, RequestedObjects, age, table::Table};
 use serde_json::Value;
 
-use super::named;
+use super::{NamespaceFlags, named};
 use crate::command::create::channel::explain;
 
 /// List the subscriptions, what they take, and on how many clusters it is deployed
@@ -23,12 +23,8 @@ pub struct Subscriptions {
     /// Only these subscriptions
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The namespace to look into [default: all namespaces]
-    #[arg(short, long)]
-    namespace: Option<String>,
-    /// Look into all namespaces, as without a namespace
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    all_namespaces: bool,
+    #[command(flatten)]
+    place: NamespaceFlags,
     /// How to print them
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -40,7 +36,7 @@ type Reports = BTreeMap<(Option<String>, Option<String>), Value>;
 impl Subscriptions {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
-        let namespace = self.namespace.as_deref();
+        let namespace = self.place.namespace.as_deref();
         let mut subscriptions = list(&hub, &kinds::subscription(), namespace).await?;
         // Copies that a hub has because it is a cluster, too.
         subscriptions.retain(|it| {
@@ -133,7 +129,7 @@ fn table(subscriptions: &[DynamicObject], reports: &Reports, wide: bool, now: Ti
             it.metadata.name.clone().unwrap_or_default(),
             text(&it.data["spec"]["channel"]),
             text(&status["phase"]),
-            if is_paused(it) {
+            if it.clone().try_parse::<Subscription>().is_ok_and(|it| it.is_paused()) {
                 "Paused".to_owned()
             } else {
                 text(&status["message"])
@@ -158,13 +154,6 @@ fn table(subscriptions: &[DynamicObject], reports: &Reports, wide: bool, now: Ti
         table.row(row);
     }
     table
-}
-
-/// Whether its label says that nothing changes for now, whatever its window.
-fn is_paused(subscription: &DynamicObject) -> bool {
-    let said = subscription.metadata.labels.iter().flatten();
-    said.filter(|(name, _)| *name == labels::SUBSCRIPTION_PAUSE)
-        .any(|(_, value)| value.eq_ignore_ascii_case("true"))
 }
 
 /// The clusters where something failed.
