@@ -105,7 +105,7 @@ impl Place {
         go.args(["build", "-buildvcs=false", "-ldflags", &linker_flags(&version), "-o"]);
         go.arg(self.target.join("bin/"));
         go.args([".", "k8s.io/kubernetes/cmd/kubectl"]);
-        // A program of its own, which needs no C compiler.
+        // A program of its own, which needs no C compiler, and shares what is compiled with the other programs of Go.
         go.env("CGO_ENABLED", "0");
         fs::create_dir_all(self.target.join("bin"))?;
         ensure!(
@@ -127,6 +127,9 @@ impl Place {
         {
             files.push(entry?.path());
         }
+        // The workspace has a say in the versions.
+        let workspace = self.module.parent().into_iter();
+        files.extend(workspace.flat_map(|it| [it.join("go.work"), it.join("go.work.sum")]));
         files.sort();
         let mut hasher = DefaultHasher::new();
         for file in files {

@@ -1,6 +1,6 @@
 //! Every template of the corpus makes what go-template-utils made of it.
 //!
-//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/policy-template recorded,
+//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/upstream/policy-template recorded,
 //! one case a line; `objects.json` is the cluster that they look things up in. `POLICY_TEMPLATE_ORACLE` names the
 //! program that was built of it.
 
@@ -172,7 +172,7 @@ fn the_recorded_answers_are_those_of_go_template_utils() {
         // The library logs what it cannot resolve.
         .stderr(Stdio::null())
         .spawn()
-        .expect("POLICY_TEMPLATE_ORACLE names the program built of tests/conformance/policy-template");
+        .expect("POLICY_TEMPLATE_ORACLE names the program built of tests/conformance/upstream/policy-template");
     let mut input = child.stdin.take().unwrap();
     let text = format!("{}\n{ANSWERS}", OBJECTS.replace('\n', " "));
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
