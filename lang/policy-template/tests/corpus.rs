@@ -1,8 +1,8 @@
 //! Every template of the corpus makes what go-template-utils made of it.
 //!
-//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that tests/conformance/upstream/policy-template recorded,
-//! one case a line; `objects.json` is the cluster that they look things up in. `POLICY_TEMPLATE_ORACLE` names the
-//! program that was built of it.
+//! `tests/fixtures/answers.jsonl` holds the corpus with the answers that `tests/conformance/upstream/policy-template`
+//! recorded, one case a line; `objects.json` is the cluster that they look things up in. `POLICY_TEMPLATE_ORACLE` names
+//! the program that was built of it.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -38,8 +38,8 @@ fn placeholder(text: &str) -> Option<usize> {
     (is_word && !matches!(word, "none" | "unset" | "unknown")).then_some(end + 2)
 }
 
-/// What kubectl says on its standard error about a watch that it ends itself, when it ends at that very moment: no story
-/// is about that, and seldom is it said. It is client-go's log line, and not an error of the command.
+/// What kubectl seldom says on its standard error, when it ends while it ends a watch: client-go's log line, and not an
+/// error of the command.
 fn is_own_watch_ended(line: &str) -> bool {
     line.starts_with(['I', 'W', 'E'])
         && line.contains(" reflector.go:")
