@@ -12,8 +12,11 @@ pub mod works;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use client::flags::Global;
-use kube::core::DynamicObject;
+use client::{connect::ApiServer, flags::Global};
+use kube::{
+    api::ListParams,
+    core::{ApiResource, DynamicObject},
+};
 use output::RequestedObjects;
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +59,28 @@ struct NamespaceFlags {
     /// Look into all namespaces, as without a namespace
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
+}
+
+/// The objects of a kind in a namespace, or in all, by their names. Who last wrote which field is left out.
+///
+/// # Errors
+/// The API server's, for the caller to explain.
+async fn list(
+    hub: &ApiServer,
+    kind: &ApiResource,
+    namespace: Option<&str>,
+    which: &ListParams,
+) -> Result<Vec<DynamicObject>, kube::Error> {
+    let api = match namespace {
+        Some(namespace) => hub.namespaced(kind, namespace),
+        None => hub.all(kind),
+    };
+    let mut listed = api.list(which).await?.items;
+    listed.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
+    for it in &mut listed {
+        it.metadata.managed_fields = None;
+    }
+    Ok(listed)
 }
 
 /// Keeps of the listed objects those with these names; without names all. Says how their list is to be shown: without a

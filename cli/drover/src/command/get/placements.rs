@@ -52,19 +52,8 @@ impl Placements {
 
 /// The placements of a namespace, or of all, by their names.
 pub async fn list(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<DynamicObject>> {
-    let kind = kinds::placement();
-    let api = match namespace {
-        Some(namespace) => hub.namespaced(&kind, namespace),
-        None => hub.all(&kind),
-    };
-    let page = api.list(&ListParams::default()).await;
-    let page = page.map_err(|error| hub.explain("could not list the placements", &error))?;
-    let mut placements = page.items;
-    placements.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
-    for it in &mut placements {
-        it.metadata.managed_fields = None;
-    }
-    Ok(placements)
+    let listed = super::list(hub, &kinds::placement(), namespace, &ListParams::default()).await;
+    listed.map_err(|error| hub.explain("could not list the placements", &error))
 }
 
 /// What they have chosen.

@@ -44,25 +44,13 @@ impl Policies {
 
 /// The policies that people wrote, of a namespace or of all, by their names. Copies for clusters are left out.
 async fn list(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<DynamicObject>> {
-    let kind = kinds::policy();
-    let api = match namespace {
-        Some(namespace) => hub.namespaced(&kind, namespace),
-        None => hub.all(&kind),
-    };
     let roots = ListParams::default().labels(&format!("!{}", labels::ROOT_POLICY));
-    let page = match api.list(&roots).await {
-        Ok(page) => page,
+    match super::list(hub, &kinds::policy(), namespace, &roots).await {
         Err(kube::Error::Api(status)) if status.code == 404 => bail!(
             "this hub has no policies: `drover install hub-addon --names governance-policy-framework` installs their kinds and controllers, and `drover up --addons governance-policy-framework` has them"
         ),
-        Err(error) => return Err(hub.explain("could not list the policies", &error)),
-    };
-    let mut policies = page.items;
-    policies.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
-    for it in &mut policies {
-        it.metadata.managed_fields = None;
+        listed => listed.map_err(|error| hub.explain("could not list the policies", &error)),
     }
-    Ok(policies)
 }
 
 fn encode(policies: &[DynamicObject], asked: RequestedObjects, format: Format, now: Timestamp) -> Result<String> {

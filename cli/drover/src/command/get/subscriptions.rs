@@ -14,7 +14,7 @@ use ocm_api::apps::{Subscription, annotations};
 use output::{Data, Format, RequestedObjects, age, table::Table};
 use serde_json::Value;
 
-use super::{NamespaceFlags, named};
+use super::{NamespaceFlags, list, named};
 use crate::command::create::channel::explain;
 
 /// List the subscriptions, what they take, and on how many clusters it is deployed
@@ -37,7 +37,7 @@ impl Subscriptions {
     pub async fn run(self, global: &Global) -> Result<()> {
         let hub = ApiServer::connect(global).await?;
         let namespace = self.place.namespace.as_deref();
-        let mut subscriptions = list(&hub, &kinds::subscription(), namespace).await?;
+        let mut subscriptions = all(&hub, &kinds::subscription(), namespace).await?;
         // Copies that a hub has because it is a cluster, too.
         subscriptions.retain(|it| {
             !it.metadata
@@ -55,7 +55,7 @@ impl Subscriptions {
             eprintln!("no subscriptions found");
             return Ok(());
         }
-        let reports = list(&hub, &kinds::subscription_report(), namespace).await?;
+        let reports = all(&hub, &kinds::subscription_report(), namespace).await?;
         let reports = reports
             .into_iter()
             .map(|it| ((it.metadata.namespace, it.metadata.name), it.data))
@@ -64,20 +64,9 @@ impl Subscriptions {
     }
 }
 
-async fn list(hub: &ApiServer, kind: &ApiResource, namespace: Option<&str>) -> Result<Vec<DynamicObject>> {
-    let api = match namespace {
-        Some(namespace) => hub.namespaced(kind, namespace),
-        None => hub.all(kind),
-    };
-    let page = api.list(&ListParams::default()).await;
-    let mut all = page
-        .map_err(|error| explain(hub, "could not list the subscriptions", &error))?
-        .items;
-    all.sort_by_key(|it| (it.metadata.namespace.clone(), it.metadata.name.clone()));
-    for it in &mut all {
-        it.metadata.managed_fields = None;
-    }
-    Ok(all)
+async fn all(hub: &ApiServer, kind: &ApiResource, namespace: Option<&str>) -> Result<Vec<DynamicObject>> {
+    let listed = list(hub, kind, namespace, &ListParams::default()).await;
+    listed.map_err(|error| explain(hub, "could not list the subscriptions", &error))
 }
 
 fn encode(
